@@ -1,0 +1,17 @@
+package io.spikelab.tomcat;
+
+/** {@code java -jar spring-tomcat.jar}: starts the target, or says in one line why it cannot. */
+public final class Main {
+
+    private Main() {
+    }
+
+    public static void main(String[] arguments) {
+        try {
+            TargetApplication.start(System.getenv());
+        } catch (InvalidValueException invalid) {
+            System.err.println(invalid.getMessage());
+            System.exit(1);
+        }
+    }
+}

@@ -1,0 +1,72 @@
+package io.spikelab.tomcat;
+
+import java.io.File;
+import java.io.IOException;
+import java.net.ServerSocket;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.time.Duration;
+import java.util.List;
+import java.util.Map;
+import java.util.concurrent.TimeUnit;
+
+/** The target as a process of its own, with its exit code and what it printed. */
+final class TargetProcess implements AutoCloseable {
+
+    private final Path output = Files.createTempFile("target", ".out");
+    private final Path errors = Files.createTempFile("target", ".err");
+    private final Process process;
+
+    TargetProcess(Map<String, String> environment) throws IOException {
+        ProcessBuilder builder = new ProcessBuilder(System.getProperty("java.home") + "/bin/java",
+                "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"), Main.class.getName());
+        builder.environment().keySet().removeIf(name -> name.startsWith("T") || name.contains("JAVA"));
+        builder.environment().putAll(environment);
+        process = builder.redirectOutput(new File(output.toString())).redirectError(new File(errors.toString()))
+                .start();
+    }
+
+    static int freePort() throws IOException {
+        try (ServerSocket socket = new ServerSocket(0)) {
+            return socket.getLocalPort();
+        }
+    }
+
+    /** Waits for the line that says that the target listens. */
+    void awaitStarted() throws IOException, InterruptedException {
+        long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
+        while (!Files.readString(output).contains("listens on")) {
+            if (!process.isAlive() || System.nanoTime() > deadline) {
+                throw new IllegalStateException("not started: " + Files.readString(output) + errorLines());
+            }
+            Thread.sleep(20);
+        }
+    }
+
+    int exitCode() throws InterruptedException {
+        if (!process.waitFor(30, TimeUnit.SECONDS)) {
+            throw new IllegalStateException("still running after 30 s");
+        }
+        return process.exitValue();
+    }
+
+    List<String> errorLines() throws IOException {
+        return Files.readAllLines(errors);
+    }
+
+    List<String> outputLines() throws IOException {
+        return Files.readAllLines(output);
+    }
+
+    /** Sends SIGTERM. */
+    void terminate() {
+        process.destroy();
+    }
+
+    @Override
+    public void close() throws IOException {
+        process.destroyForcibly();
+        Files.delete(output);
+        Files.delete(errors);
+    }
+}
