@@ -1,0 +1,51 @@
+"""What the lab prints. Answers go to standard output, progress and errors to standard error."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Event, Thread
+from time import monotonic
+
+from rich.console import Console
+
+# Wide enough that nothing is wrapped or cut where the output goes to a file or a pipe.
+_PLAIN_WIDTH = 200
+
+out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
+err = Console(stderr=True, soft_wrap=True, highlight=False)
+
+_HEARTBEAT_SECONDS = 15
+
+
+def say(text: str) -> None:
+    """A line of progress."""
+    err.print(text, markup=False)
+
+
+def warn(text: str) -> None:
+    err.print(f"warning: {text}", style="yellow", markup=False)
+
+
+@contextmanager
+def working(text: str) -> Iterator[None]:
+    """Shows that something takes a while: a spinner, or plain lines where there is no terminal."""
+    start = monotonic()
+    if err.is_terminal:
+        with err.status(text):
+            yield
+    else:
+        say(f"{text} …")
+        done = Event()
+        beat = Thread(target=_heartbeat, args=(text, start, done), daemon=True)
+        beat.start()
+        try:
+            yield
+        finally:
+            done.set()
+            beat.join()
+    say(f"{text}: done in {monotonic() - start:.0f} s")
+
+
+def _heartbeat(text: str, start: float, done: Event) -> None:
+    while not done.wait(_HEARTBEAT_SECONDS):
+        say(f"{text} … {monotonic() - start:.0f} s")

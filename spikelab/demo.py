@@ -1,0 +1,15 @@
+"""The demo: a spike whose fate one Tomcat setting decides."""
+
+from spikelab.console import say
+from spikelab.experiment import run_all
+from spikelab.plan import load_plan
+from spikelab.record import RunRecord
+from spikelab.run import RunOptions
+from spikelab.runtime import Runtime
+
+
+def run(runtime: Runtime) -> list[RunRecord]:
+    """Both runs of plans/demo.yaml."""
+    plan = load_plan("demo")
+    say(f"demo: {plan.about}")
+    return run_all(runtime, plan, RunOptions())

@@ -1,0 +1,243 @@
+"""./lab doctor: what this machine has, and what each thing limits."""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+import psutil
+from rich.table import Table
+from rich.text import Text
+
+from spikelab import paths
+from spikelab.console import out
+from spikelab.host_facts import USER_BYTES, ephemeral_ports, most_users, open_files, sysctl
+from spikelab.runtime.docker import DockerRuntime
+from spikelab.runtime.grafana import find_grafana
+from spikelab.runtime.host import PORTS
+from spikelab.runtime.ports import holder
+from spikelab.stack_settings import load_stack_settings
+from spikelab.target_settings import load_target_declaration
+
+State = Literal["ok", "limits", "missing"]
+_STYLES = {"ok": "green", "limits": "yellow", "missing": "red"}
+_GIBIBYTE = 2**30
+_NEEDED_DISK_BYTES = 6 * _GIBIBYTE
+_GO_MINIMUM = (1, 21)
+_JAVA_MINIMUM = 17
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was checked, what was found, and what that limits or how to cure it."""
+
+    name: str
+    state: State
+    found: str
+    limits: str = ""
+
+
+def run() -> bool:
+    """Prints every finding; whether the lab can run here in one runtime or the other."""
+    findings = [check() for check in CHECKS]
+    table = Table(box=None, pad_edge=False)
+    for column in ("check", "", "found", "what it limits"):
+        table.add_column(column, overflow="fold")
+    for each in findings:
+        table.add_row(
+            each.name, Text(each.state, style=_STYLES[each.state]), each.found, each.limits
+        )
+    out.print(table)
+    states = {finding.name: finding.state for finding in findings}
+    docker = states["container engine"] == "ok"
+    host = states["Java"] != "missing" and states["Go"] != "missing"
+    return docker or host
+
+
+def container_engine() -> Finding:
+    reason = DockerRuntime.unusable()
+    if reason:
+        return Finding("container engine", "limits", reason, "the lab runs as plain processes")
+    said = subprocess.run(
+        ["docker", "info", "--format", "{{.NCPU}} {{.MemTotal}} {{.OperatingSystem}}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split(maxsplit=2)
+    cores, memory = int(said[0]), int(said[1]) / _GIBIBYTE
+    found = f"{said[2].strip()}, {cores} cores, {memory:.1f} GiB"
+    # Docker Desktop's machine has less than the computer it runs on.
+    if cores < (os.cpu_count() or 1) or memory < psutil.virtual_memory().total / _GIBIBYTE * 0.9:
+        return Finding(
+            "container engine",
+            "limits",
+            found,
+            f"its machine is smaller than this one: about "
+            f"{int(memory * _GIBIBYTE * 0.5 / USER_BYTES):,} users beside the stack",
+        )
+    return Finding("container engine", "ok", found)
+
+
+def ports() -> Finding:
+    settings = load_stack_settings()
+    taken = []
+    for component, variables in PORTS.items():
+        for variable in variables:
+            by = holder(settings.port(variable))
+            if by:
+                taken.append(f"{settings.port(variable)} ({component}){by}")
+    if taken:
+        return Finding(
+            "ports",
+            "limits",
+            "taken: " + ", ".join(taken),
+            "if not the lab's own: stop it, or set another port in compose/.env",
+        )
+    return Finding("ports", "ok", "all free")
+
+
+def open_file_limit() -> Finding:
+    files = open_files()
+    users, _ = next(limit for limit in most_users() if "open files" in limit[1])
+    return Finding(
+        "open files",
+        "ok" if users >= 50_000 else "limits",
+        f"{files:,} a process",
+        f"at most about {users:,} users on this machine: {files:,} open files a process",
+    )
+
+
+def port_range() -> Finding:
+    count = ephemeral_ports()
+    if count is None:
+        return Finding("port range", "limits", "unknown on this system")
+    return Finding(
+        "port range",
+        "ok",
+        f"{count:,} local ports",
+        f"at most {count:,} connections to one address and port",
+    )
+
+
+def accept_queue() -> Finding:
+    text = sysctl("net/core/somaxconn")
+    if text is None:
+        return Finding("somaxconn", "limits", "unknown on this system")
+    return Finding("somaxconn", "ok", text, f"an accept-count above {text} is silently {text}")
+
+
+def cores() -> Finding:
+    count = os.cpu_count() or 1
+    if count < 4:
+        return Finding(
+            "cores",
+            "limits",
+            str(count),
+            "driver and target share them: rates are lower than on separate machines",
+        )
+    return Finding("cores", "ok", str(count))
+
+
+def memory() -> Finding:
+    available = psutil.virtual_memory().available
+    users = available // USER_BYTES
+    return Finding(
+        "memory",
+        "ok" if available > 4 * _GIBIBYTE else "limits",
+        f"{available / _GIBIBYTE:.1f} GiB free",
+        f"at most about {users:,} users of k6 at {USER_BYTES // 1000} KB each",
+    )
+
+
+def clock() -> Finding:
+    path = Path("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+    source = path.read_text().strip() if path.exists() else None
+    if source is None:
+        return Finding("clock", "ok", "source unknown on this system")
+    slow = source in ("hpet", "acpi_pm", "jiffies")
+    return Finding(
+        "clock",
+        "limits" if slow else "ok",
+        source,
+        "reading the time is slow: every timer costs more" if slow else "",
+    )
+
+
+def java() -> Finding:
+    home = os.environ.get("JAVA_HOME")
+    program = f"{home}/bin/java" if home else "java"
+    version = _version(program, "-version", r'version "(\d+)')
+    if version is None or version[0] < _JAVA_MINIMUM or shutil.which("mvn") is None:
+        return Finding(
+            "Java",
+            "missing",
+            "no Maven" if version and version[0] >= _JAVA_MINIMUM else "no Java 17+",
+            "the host runtime cannot build its target: install a JDK 17+ and Maven",
+        )
+    needed = load_target_declaration().settings["TOMCAT_VIRTUAL_THREADS"].needs_java or 0
+    limit = f"no virtual threads below {needed}" if version[0] < needed else ""
+    return Finding("Java", "limits" if limit else "ok", str(version[0]), limit)
+
+
+def go() -> Finding:
+    version = _version("go", "version", r"go(\d+)\.(\d+)")
+    if version is None or version < _GO_MINIMUM:
+        return Finding(
+            "Go",
+            "missing",
+            "not found" if version is None else _dotted(version),
+            "the host runtime cannot build k6, Prometheus and InfluxDB: install Go 1.21+",
+        )
+    return Finding("Go", "ok", _dotted(version))
+
+
+def disk() -> Finding:
+    free = shutil.disk_usage(paths.ROOT).free
+    enough = free > _NEEDED_DISK_BYTES
+    return Finding(
+        "disk",
+        "ok" if enough else "limits",
+        f"{free / _GIBIBYTE:.0f} GiB free",
+        "" if enough else "builds and a day of results need about 6 GiB",
+    )
+
+
+def grafana() -> Finding:
+    home = find_grafana()
+    if home is None:
+        return Finding(
+            "Grafana", "limits", "none found", "no dashboards on the host runtime: set GRAFANA_HOME"
+        )
+    return Finding("Grafana", "ok", str(home))
+
+
+def _version(program: str, argument: str, pattern: str) -> tuple[int, ...] | None:
+    if shutil.which(program) is None:
+        return None
+    said = subprocess.run([program, argument], capture_output=True, text=True, check=False)
+    match = re.search(pattern, said.stdout + said.stderr)
+    return tuple(map(int, match.groups())) if match else None
+
+
+def _dotted(version: tuple[int, ...]) -> str:
+    return ".".join(map(str, version))
+
+
+CHECKS: list[Callable[[], Finding]] = [
+    container_engine,
+    java,
+    go,
+    grafana,
+    ports,
+    open_file_limit,
+    port_range,
+    accept_queue,
+    cores,
+    memory,
+    clock,
+    disk,
+]

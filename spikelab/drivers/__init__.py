@@ -1,0 +1,1 @@
+"""The load drivers, one module each, and the process they run in."""

@@ -1,0 +1,45 @@
+"""Errors that a user sees: one line each, with the exit code of the CLI's contract."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+EXIT_USAGE = 2
+EXIT_INCONCLUSIVE = 3
+EXIT_SLO_MISSED = 99
+EXIT_INTERRUPTED = 130
+
+
+class LabError(Exception):
+    """The stack, the driver or a run failed. The text is one line: what, where, the cure."""
+
+    exit_code = EXIT_FAILED
+
+
+class UsageError(LabError):
+    """Wrong usage, plan or setting: nothing was started and nothing was lost."""
+
+    exit_code = EXIT_USAGE
+
+
+class RunInterruptedError(LabError):
+    """The user stopped it (Ctrl-C or a termination signal)."""
+
+    exit_code = EXIT_INTERRUPTED
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`" (did you mean 'x'?)"` when a known word is near, else what is known.
+
+    >>> did_you_mean("phasess", ["phases", "slo"])
+    " (did you mean 'phases'?)"
+    >>> did_you_mean("zzz", ["phases", "slo"])
+    ' (known: phases, slo)'
+    """
+    names = list(known)
+    near = get_close_matches(word, names, n=1)
+    if not near:
+        folded = {name.lower(): name for name in names}
+        near = [folded[match] for match in get_close_matches(word.lower(), folded, n=1)]
+    return f" (did you mean '{near[0]}'?)" if near else f" (known: {', '.join(names)})"

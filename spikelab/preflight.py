@@ -1,0 +1,89 @@
+"""What is checked before any load: the stack, the target's address, this machine's limits."""
+
+import ipaddress
+import socket
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import psutil
+
+from spikelab.errors import LabError, UsageError
+from spikelab.host_facts import most_users
+from spikelab.plan import Plan
+from spikelab.runtime import Runtime
+from spikelab.stack_settings import load_stack_settings
+from spikelab.target_settings import Value, load_target_declaration
+
+_CONNECT_SECONDS = 5
+
+
+def require_stack(runtime: Runtime, plan: Plan) -> None:
+    """The components that the plan needs are running. Raises LabError naming those that are not."""
+    needed = {"prometheus"}
+    if plan.target.url is None:
+        needed |= {"target", "sockets"}
+    states = {component.name: component for component in runtime.status()}
+    missing = sorted(name for name in needed if not states[name].running)
+    if missing:
+        raise LabError(f"not running: {', '.join(missing)}: start the stack with ./lab up")
+
+
+def require_users(users: int) -> None:
+    """This machine can carry so many users. Raises UsageError naming the limit."""
+    most, reason = most_users()[0]
+    if users > most:
+        raise UsageError(
+            f"{users:,} users are more than this machine carries: about {most:,} ({reason}); "
+            "ask for fewer, or raise the limit (./lab doctor)"
+        )
+
+
+def require_target(url: str, owned: bool) -> None:
+    """The target is reachable, and this machine's or the user's own. Raises UsageError."""
+    parts = urlsplit(url)
+    try:
+        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+        host = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)[0][4][0]
+    except (KeyError, ValueError) as error:
+        raise UsageError(f"target.url: '{url}' is no URL such as http://127.0.0.1:8080") from error
+    except OSError as error:
+        raise UsageError(f"target.url: '{parts.hostname}' is unknown: {error.strerror}") from error
+    if not owned and not _of_this_machine(str(host)):
+        raise UsageError(
+            f"target.url: {parts.hostname} is not this machine: put load only on what is yours, "
+            "and say so with --i-own-this-target"
+        )
+    try:
+        socket.create_connection((str(host), port), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UsageError(
+            f"target.url: {url} is unreachable ({error.strerror or error}): is it running?"
+        ) from error
+
+
+def _of_this_machine(address: str) -> bool:
+    if ipaddress.ip_address(address).is_loopback:
+        return True
+    own = {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
+    return address in own
+
+
+def target_settings(plan: Plan, given: Mapping[str, str]) -> list[dict[str, Value]]:
+    """Every setting of the lab's own target, for each variant; one empty set for another target.
+
+    Raises UsageError for a setting that is unknown, out of range or not the lab's to change.
+    """
+    variants = [variant.settings for variant in plan.variants] or [{}]
+    if plan.target.url is not None:
+        if given or plan.target.settings or any(variants):
+            raise UsageError(
+                "target settings apply to the lab's own target, and this plan's is "
+                f"{plan.target.url}"
+            )
+        return [{} for _ in variants]
+    declaration = load_target_declaration()
+    own = load_stack_settings().values
+    defaults = {name: value for name, value in own.items() if name in declaration.settings}
+    return [
+        declaration.resolve(defaults, plan.target.settings, variant, given) for variant in variants
+    ]

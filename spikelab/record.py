@@ -1,0 +1,210 @@
+"""The run record, results/<testid>/run.json: every figure of a run and what it was made with.
+
+`docs/run.schema.json` is generated from these models (`./lab test` fails when it is out of date).
+Durations are in seconds, rates per second, times ISO 8601 in UTC.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spikelab import paths
+
+SCHEMA_VERSION = 1
+Verdict = Literal["pass", "fail", "inconclusive"]
+ConnectionPolicy = Literal["keep-alive", "close"]
+ERROR_CLASSES = (
+    "dial_timeout",
+    "request_timeout",
+    "reset",
+    "refused",
+    "http_4xx",
+    "http_5xx",
+    "other",
+)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Latency(_Strict):
+    """Percentiles in seconds; null: no such answer, or infinite where failures count."""
+
+    p50: float | None = None
+    p90: float | None = None
+    p95: float | None = None
+    p99: float | None = None
+    p99_9: float | None = None
+    max: float | None = None
+
+
+class Errors(_Strict):
+    """Failed requests by class, and a sample of the bodies of wrong answers."""
+
+    dial_timeout: int = 0
+    request_timeout: int = 0
+    reset: int = 0
+    refused: int = 0
+    http_4xx: int = 0
+    http_5xx: int = 0
+    other: int = 0
+    bodies: list[str] = []
+
+    def by_class(self) -> dict[str, int]:
+        return {name: getattr(self, name) for name in ERROR_CLASSES if getattr(self, name)}
+
+
+class Wave(_Strict):
+    """Good answers that came together: how many, and the median time after their start."""
+
+    answers: int
+    at_seconds: float
+
+
+class Step(_Strict):
+    """One judged stretch of load."""
+
+    name: str
+    phase: str
+    variant: str | None = None
+    repeat: int = 1
+    started: datetime
+    ended: datetime
+    offered_rate: Annotated[float | None, Field(description="null in a closed loop")] = None
+    started_rate: Annotated[
+        float | None, Field(description="begun / window; null when all began in one moment")
+    ]
+    achieved_rate: Annotated[float | None, Field(description="completed / (window + drain)")]
+    goodput: Annotated[
+        float | None,
+        Field(description="good answers / window; of a spike, whose window is a moment, / whole"),
+    ]
+    requests: int
+    completed: int
+    dropped: int
+    failures: int
+    errors: Errors
+    response_bytes_mean: float | None
+    latency_seconds: Latency
+    latency_with_failures_seconds: Latency
+    drain_seconds: float
+    start_spread_seconds: Annotated[
+        float | None, Field(description="between the first and the last start of a spike's users")
+    ] = None
+    waves: Annotated[
+        list[Wave] | None, Field(description="from raw samples; null where none were kept")
+    ] = None
+    verdict: Verdict
+
+
+class TargetRecord(_Strict):
+    url: str
+    settings: Annotated[dict[str, int | bool], Field(description="asked for")]
+    effective: Annotated[
+        dict[str, float | None], Field(description="as the target exports them; null: unlimited")
+    ]
+    runtime: str | None
+    image: str | None = None
+    build: str | None = None
+
+
+class Connections(_Strict):
+    """What the server side held; null where the lab cannot see the target's sockets."""
+
+    predicted: int | None = None
+    established_peak: int | None = None
+    accept_queue_peak: int | None = None
+    accept_queue_limit: int | None = None
+    listen_overflows: int | None = None
+    policy: ConnectionPolicy
+
+
+class QueueWait(_Strict):
+    p50: float | None = None
+    p99: float | None = None
+    max: float | None = None
+
+
+class Generator(_Strict):
+    cpu: Annotated[float | None, Field(description="mean CPU cores used by the driver")] = None
+    memory_bytes: Annotated[int | None, Field(description="peak resident memory")] = None
+    limited: bool | None = None
+    versions: dict[str, str] = {}
+
+
+class Host(_Strict):
+    kernel: str
+    cpus: int
+    limits: dict[str, int | str | None]
+
+
+class RunRecord(_Strict):
+    """The whole record. `ended` is null while the run is going."""
+
+    schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
+    testid: str
+    plan: str
+    labels: dict[str, str] = {}
+    driver: str
+    started: datetime
+    ended: datetime | None = None
+    valid: bool = False
+    reasons: list[str] = []
+    verdict: Verdict = "inconclusive"
+    experiment: str | None = None
+    sinks: list[str] = []
+    target: TargetRecord
+    connections: Connections
+    queue_wait_seconds: QueueWait = QueueWait()
+    steps: list[Step] = []
+    generator: Generator = Generator()
+    host: Host
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    @property
+    def folder(self) -> Path:
+        return paths.RESULTS / self.testid
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True)
+
+    def save(self) -> Path:
+        """Writes run.json whole or not at all; returns its path."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        path = self.folder / "run.json"
+        write_json(path, self.to_json())
+        return path
+
+
+def write_json(path: Path, data: object) -> None:
+    """Writes a JSON file by way of a temporary one, so that no reader sees half of it."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    temporary.replace(path)
+
+
+def all_records() -> Iterator[RunRecord]:
+    """The readable records under results/, newest first (a testid sorts by its time)."""
+    for path in sorted(paths.RESULTS.glob("*/run.json"), reverse=True):
+        try:
+            yield RunRecord.model_validate_json(path.read_bytes())
+        except ValidationError:
+            continue
+
+
+def json_schema() -> dict[str, Any]:
+    """The published schema of run.json."""
+    schema = RunRecord.model_json_schema(by_alias=True)
+    schema["title"] = "Spikelab run record"
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

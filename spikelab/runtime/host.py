@@ -1,0 +1,242 @@
+"""The host runtime: the stack as plain processes under supervisord, all of it below .lab/."""
+
+import fcntl
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+
+from spikelab import paths
+from spikelab.console import say, working
+from spikelab.errors import LabError, UsageError
+from spikelab.health import wait_healthy
+from spikelab.runtime import (
+    COMPONENTS,
+    OPTIONAL,
+    ComponentStatus,
+    DriverCommand,
+    Endpoints,
+)
+from spikelab.runtime.grafana import ADVICE, find_grafana
+from spikelab.runtime.ports import require_free
+from spikelab.runtime.prometheus_folder import write_prometheus_folder
+from spikelab.runtime.supervisor import Supervisor
+from spikelab.stack_settings import StackSettings, load_stack_settings
+from spikelab.stores.influxdb import InfluxDB
+from spikelab.target_settings import Value, load_target_declaration
+from spikelab.tools import ensure_built, target_jar
+
+PORTS = {
+    "influxdb": ("INFLUXDB_PORT",),
+    "prometheus": ("PROMETHEUS_PORT",),
+    "target": ("TARGET_PORT", "TARGET_MANAGEMENT_PORT"),
+    "sockets": ("SOCKETS_EXPORTER_PORT",),
+    "grafana": ("GRAFANA_PORT",),
+}
+_HEALTH_PATHS = {
+    "influxdb": "/ping",
+    "prometheus": "/-/healthy",
+    "target": "/actuator/health",
+    "sockets": "/healthz",
+    "grafana": "/api/health",
+}
+_HEALTHY_SECONDS = 60
+_TARGET_ENV = paths.STATE / "target.env"
+_DATA = paths.LAB / "data"
+
+
+class HostRuntime:
+    """See `Runtime`."""
+
+    name = "host"
+
+    def __init__(self, settings: StackSettings | None = None) -> None:
+        self.settings = settings or load_stack_settings()
+        self.supervisor = Supervisor()
+
+    def up(self, without: Sequence[str]) -> None:
+        wanted = self._wanted(without)
+        settings = load_target_declaration().resolve(self._own_settings())
+        ensure_built()
+        with _alone():
+            running = self._running()
+            missing = [name for name in wanted if name not in running]
+            for name in missing:
+                self._require_free_ports(name)
+            if not running and not self.supervisor.running():
+                self._prepare(wanted)
+                self.supervisor.start(self._environment())
+            if "target" in missing:
+                self._write_target_settings(settings)
+            with working(f"starting {', '.join(missing)}" if missing else "checking the stack"):
+                for name in missing:
+                    self.supervisor.start_program(name)
+                self._wait_healthy(wanted)
+            if "influxdb" in wanted:
+                InfluxDB(self.settings.url("INFLUXDB_PORT")).create_database()
+
+    def down(self) -> bool:
+        if not self.supervisor.running():
+            return False
+        with _alone(), working("stopping the stack"):
+            self.supervisor.shutdown()
+        return True
+
+    def status(self) -> list[ComponentStatus]:
+        info = self.supervisor.info() if self.supervisor.running() else {}
+        return [self._status(name, info.get(name)) for name in COMPONENTS]
+
+    def endpoints(self) -> Endpoints:
+        running = self._running()
+        url = self.settings.url
+        return Endpoints(
+            target=url("TARGET_PORT"),
+            management=url("TARGET_MANAGEMENT_PORT"),
+            sockets=url("SOCKETS_EXPORTER_PORT"),
+            prometheus=url("PROMETHEUS_PORT"),
+            influxdb=url("INFLUXDB_PORT") if "influxdb" in running else None,
+            grafana=url("GRAFANA_PORT") if "grafana" in running else None,
+        )
+
+    driver_endpoints = endpoints
+
+    def restart_target(self, settings: Mapping[str, Value]) -> None:
+        with _alone():
+            self.supervisor.stop_program("target")
+            self._require_free_ports("target")
+            self._write_target_settings(settings)
+            self.supervisor.start_program("target")
+            self._wait_healthy(["target"])
+
+    def driver_path(self, name: str, testid: str) -> str:
+        return str(paths.RESULTS / testid / name)
+
+    def k6(
+        self,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        testid: str,
+        dashboard_port: int | None,
+    ) -> DriverCommand:
+        host = {"K6_WEB_DASHBOARD_HOST": "127.0.0.1"} if dashboard_port else {}
+        return DriverCommand([str(paths.BIN / "k6"), *arguments], {**env, **host})
+
+    def k6_script(self, script: str) -> str:
+        return str(paths.ROOT / "k6" / f"{script}.js")
+
+    def target_build(self) -> tuple[str | None, str | None]:
+        stamp = paths.BUILD / "target.stamp"
+        return None, f"sha256:{stamp.read_text()}" if stamp.exists() else None
+
+    def log_command(self, component: str, follow: bool) -> list[str]:
+        log = paths.LOGS / f"{component}.log"
+        if not log.exists():
+            raise LabError(f"{component} has no log yet: ./lab up starts it")
+        return ["tail", "-n", "100", *(["-F"] if follow else []), str(log)]
+
+    def _wanted(self, without: Sequence[str]) -> list[str]:
+        for name in without:
+            if name not in OPTIONAL:
+                raise UsageError(f"--without {name}: only {' and '.join(OPTIONAL)} can be left out")
+        wanted = [name for name in COMPONENTS if name not in without]
+        if "grafana" in wanted and find_grafana() is None:
+            say(ADVICE)
+            wanted.remove("grafana")
+        return wanted
+
+    def _running(self) -> list[str]:
+        if not self.supervisor.running():
+            return []
+        return [
+            name
+            for name, process in self.supervisor.info().items()
+            if process["statename"] in ("RUNNING", "STARTING")
+        ]
+
+    def _own_settings(self) -> dict[str, str]:
+        declared = load_target_declaration().settings
+        return {name: value for name, value in self.settings.values.items() if name in declared}
+
+    def _require_free_ports(self, name: str) -> None:
+        for variable in PORTS[name]:
+            require_free(self.settings.bind, self.settings.port(variable), name, variable)
+
+    def _write_target_settings(self, settings: Mapping[str, Value]) -> None:
+        own = {
+            "TARGET_ADDRESS": self.settings.bind,
+            "TARGET_PORT": self.settings.port("TARGET_PORT"),
+            "TARGET_MANAGEMENT_PORT": self.settings.port("TARGET_MANAGEMENT_PORT"),
+        }
+        lines = [f"{name}={str(value).lower()}" for name, value in {**own, **settings}.items()]
+        _TARGET_ENV.write_text("\n".join(lines) + "\n")
+
+    def _wait_healthy(self, names: Sequence[str]) -> None:
+        health_ports = {name: PORTS[name][-1] for name in names}
+        wait_healthy(
+            {name: self.settings.url(health_ports[name]) + _HEALTH_PATHS[name] for name in names},
+            _HEALTHY_SECONDS,
+            failure=self._failure,
+        )
+
+    def _failure(self, name: str) -> str | None:
+        """The last line of the log of a program that supervisor has given up."""
+        if self.supervisor.info()[name]["statename"] not in ("FATAL", "EXITED", "UNKNOWN"):
+            return None
+        log = paths.LOGS / f"{name}.log"
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        return f"{lines[-1] if lines else 'it exited'} (./lab logs {name})"
+
+    def _status(self, name: str, process: Mapping[str, object] | None) -> ComponentStatus:
+        address = f"{self.settings.bind}:{self.settings.port(PORTS[name][0])}"
+        if process is None:
+            return ComponentStatus(name, "stopped", address)
+        state = str(process["statename"]).lower()
+        if state == "running":
+            now, start = float(str(process["now"])), float(str(process["start"]))
+            return ComponentStatus(name, state, address, f"for {timedelta(seconds=now - start)}")
+        detail = str(process["spawnerr"] or process["description"])
+        return ComponentStatus(name, state, address, "" if detail == "Not started" else detail)
+
+    def _prepare(self, wanted: Sequence[str]) -> None:
+        for folder in (
+            paths.STATE,
+            paths.LOGS,
+            _DATA / "prometheus",
+            _DATA / "influxdb",
+            _DATA / "grafana",
+        ):
+            folder.mkdir(parents=True, exist_ok=True)
+        write_prometheus_folder(self.settings, wanted)
+        password = _DATA / "grafana" / "admin-password"
+        if not password.exists():
+            password.touch(mode=0o600)
+            password.write_text(secrets.token_urlsafe(24))
+
+    def _environment(self) -> dict[str, str]:
+        """What host/supervisord.conf and the start scripts expand."""
+        grafana_home = find_grafana()
+        return {
+            **self.settings.values,
+            "LAB_ROOT": str(paths.ROOT),
+            "LAB_BIN": str(paths.BIN),
+            "LAB_STATE": str(paths.STATE),
+            "LAB_LOGS": str(paths.LOGS),
+            "LAB_DATA": str(_DATA),
+            "LAB_TARGET_JAR": str(target_jar()),
+            "LAB_GRAFANA_HOME": str(grafana_home or ""),
+            "PROMETHEUS_URL": self.settings.url("PROMETHEUS_PORT"),
+            "INFLUXDB_URL": self.settings.url("INFLUXDB_PORT"),
+        }
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    """Only one command changes the stack at a time; another waits for it."""
+    paths.STATE.mkdir(parents=True, exist_ok=True)
+    with (paths.STATE / "stack.lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another ./lab command is changing the stack: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -1,0 +1,48 @@
+"""Instant queries against Prometheus."""
+
+from datetime import datetime
+
+import httpx
+
+from spikelab.errors import LabError
+
+_TIMEOUT_SECONDS = 10
+
+
+class Prometheus:
+    """A Prometheus by its URL."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    def query(self, expression: str, at: datetime | None = None) -> dict[str, float]:
+        """Values by the series' labels written as ``k=v,…`` (sorted, without the name).
+
+        Raises LabError when Prometheus does not answer or refuses the expression.
+        """
+        parameters = {"query": expression}
+        if at is not None:
+            parameters["time"] = f"{at.timestamp():.3f}"
+        try:
+            answer = httpx.post(
+                f"{self.url}/api/v1/query", data=parameters, timeout=_TIMEOUT_SECONDS
+            ).json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise LabError(
+                f"Prometheus at {self.url} does not answer ({type(error).__name__}): ./lab status"
+            ) from error
+        if answer["status"] != "success":
+            raise LabError(f"Prometheus refused a query: {answer['error']}: {expression}")
+        return {
+            _labels(series["metric"]): float(series["value"][1])
+            for series in answer["data"]["result"]
+            if "value" in series
+        }
+
+    def value(self, expression: str, at: datetime | None = None) -> float | None:
+        """The value of an expression that yields at most one series; None without one."""
+        return next(iter(self.query(expression, at).values()), None)
+
+
+def _labels(metric: dict[str, str]) -> str:
+    return ",".join(f"{k}={v}" for k, v in sorted(metric.items()) if k != "__name__")

@@ -1,0 +1,35 @@
+"""What only raw samples tell: the waves in which a spike was answered."""
+
+from collections.abc import Sequence
+from statistics import median
+
+from spikelab.record import Wave
+from spikelab.stores.influxdb import InfluxDB
+
+# Answers closer together than this belong to one wave; a wave's own scatter is far smaller.
+_GAP_SECONDS = 1.0
+
+
+def good_answers(influxdb: InfluxDB, testid: str, scenario: str) -> list[tuple[float, float]]:
+    """(time answered as epoch seconds, duration in seconds) of each good answer, by time."""
+    rows = influxdb.query(
+        'SELECT "value" FROM "http_req_duration" WHERE '
+        f"\"testid\" = '{testid}' AND \"scenario\" = '{scenario}' "
+        "AND \"expected_response\" = 'true'"
+    )
+    return [(row["time"] / 1000, row["value"] / 1000) for row in rows]
+
+
+def waves(answer_seconds: Sequence[float]) -> list[Wave]:
+    """Groups times (seconds since the start) that no gap of a second separates.
+
+    >>> waves([5.0, 5.1, 10.0])
+    [Wave(answers=2, at_seconds=5.05), Wave(answers=1, at_seconds=10.0)]
+    """
+    groups: list[list[float]] = []
+    for seconds in sorted(answer_seconds):
+        if groups and seconds - groups[-1][-1] < _GAP_SECONDS:
+            groups[-1].append(seconds)
+        else:
+            groups.append([seconds])
+    return [Wave(answers=len(group), at_seconds=round(median(group), 3)) for group in groups]

@@ -1,0 +1,138 @@
+"""./lab test: linters, then the tests of every part; installs and builds what they need."""
+
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from spikelab import paths
+from spikelab.console import say, working
+from spikelab.errors import LabError
+from spikelab.tools import ensure_built
+
+_LOCK = paths.ROOT / "requirements" / "dev.lock"
+_INSTALLED = paths.VENV / "dev.lock"
+_SCRIPTS = ("lab", "host/start-target", "host/start-grafana", "compose/init.sh", ".ci/run")
+
+
+def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
+    """Runs everything and returns the exit code: 0 when all passed.
+
+    With arguments for pytest only pytest runs.
+    """
+    _install_packages()
+    ensure_built()
+    if not pytest_arguments:
+        for check in CHECKS:
+            check()
+    selection = ["-m", "not slow"] if fast else []
+    return subprocess.run(
+        [sys.executable, "-m", "pytest", *selection, *pytest_arguments],
+        cwd=paths.ROOT,
+        env={**os.environ, "LAB_RUNTIME": "host"},
+        check=False,
+    ).returncode
+
+
+def _install_packages() -> None:
+    if _INSTALLED.exists() and filecmp.cmp(_LOCK, _INSTALLED, shallow=False):
+        return
+    with working("installing the packages of the tests"):
+        _call(
+            "pip",
+            [
+                sys.executable,
+                "-m",
+                "pip",
+                "install",
+                "--quiet",
+                "--require-hashes",
+                "--disable-pip-version-check",
+                "-r",
+                str(_LOCK),
+            ],
+        )
+    shutil.copyfile(_LOCK, _INSTALLED)
+
+
+def _lint() -> None:
+    tool = paths.VENV / "bin"
+    tracked = _tracked()
+    _call("ruff", [str(tool / "ruff"), "check", "."])
+    _call("ruff format", [str(tool / "ruff"), "format", "--check", "."])
+    _call("mypy", [sys.executable, "-m", "mypy"])
+    _call("shellcheck", [str(tool / "shellcheck"), *_SCRIPTS])
+    _call("hadolint", [str(tool / "hadolint"), *_named(tracked, "Dockerfile")])
+    _call("yamllint", [str(tool / "yamllint"), "--strict", *_ending(tracked, ".yml", ".yaml")])
+
+
+def _target_tests() -> None:
+    _call(
+        "target tests",
+        [
+            "mvn",
+            "--batch-mode",
+            "--quiet",
+            "test",
+            f"-DbuildDirectory={paths.BUILD / 'spring-tomcat-test'}",
+        ],
+        paths.TARGET,
+    )
+
+
+def _exporter_tests() -> None:
+    _call("sockets exporter: vet", ["go", "vet", "./..."], paths.SOCKETS_EXPORTER)
+    _call("sockets exporter: tests", ["go", "test", "./..."], paths.SOCKETS_EXPORTER)
+
+
+def _rule_tests() -> None:
+    promtool = str(paths.BIN / "promtool")
+    rules = sorted((paths.ROOT / "prometheus" / "rules").glob("*.yml"))
+    tests = sorted((paths.ROOT / "prometheus" / "tests").glob("*.yml"))
+    _call("promtool check", [promtool, "check", "rules", *map(str, rules)])
+    _call("promtool test", [promtool, "test", "rules", *map(str, tests)])
+
+
+def _dashboards() -> None:
+    generator = str(paths.ROOT / "grafana" / "src" / "generate.py")
+    _call("dashboards are as generated", [sys.executable, generator, "--check"])
+
+
+def _call(name: str, command: Sequence[str], folder: Path = paths.ROOT) -> None:
+    """Runs a check; its output is shown only when it fails, which ends the tests."""
+    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if result.returncode:
+        print(result.stdout + result.stderr)
+        raise LabError(f"{name} failed")
+    say(f"{name}: passed")
+
+
+def _tracked() -> list[str]:
+    said = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return [name for name in said.stdout.splitlines() if (paths.ROOT / name).is_file()]
+
+
+def _named(names: Sequence[str], wanted: str) -> list[str]:
+    return [name for name in names if Path(name).name == wanted]
+
+
+def _ending(names: Sequence[str], *suffixes: str) -> list[str]:
+    return [name for name in names if name.endswith(suffixes)]
+
+
+CHECKS: list[Callable[[], None]] = [
+    _lint,
+    _dashboards,
+    _rule_tests,
+    _exporter_tests,
+    _target_tests,
+]

@@ -1,0 +1,197 @@
+"""The programs of the host runtime: built from pinned sources with the ordinary package clients.
+
+Each build is stamped with a digest of what it was made from, so that it is made once and made
+again when its source, its pins or its compiler change.
+"""
+
+import hashlib
+import os
+import shutil
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from spikelab import paths
+from spikelab.console import say, working
+from spikelab.errors import LabError
+from spikelab.tool_pins import Tool, declared_tools
+
+_IGNORED_FOLDERS = ("target", ".git", "__pycache__")
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build: its command, where it runs, what it is made from and what it makes."""
+
+    name: str
+    about: str
+    sources: Sequence[Path]
+    outputs: Sequence[Path]
+    command: Sequence[str]
+    folder: Path
+    needs: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stamp(self) -> Path:
+        return paths.BUILD / f"{self.name}.stamp"
+
+    def digest(self) -> str:
+        """Changes when a source, the command or the compiler changes."""
+        digest = hashlib.sha256(" ".join(self.command).encode())
+        digest.update(_compiler_version(self.needs).encode())
+        for path in _files(self.sources):
+            digest.update(str(path.relative_to(paths.ROOT)).encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    def current(self) -> bool:
+        return (
+            all(path.exists() for path in self.outputs)
+            and self.stamp.exists()
+            and self.stamp.read_text() == self.digest()
+        )
+
+
+def builds() -> list[Build]:
+    """Every build of the host runtime, in the order they are made."""
+    tools = [_tool_build(name, tool) for name, tool in declared_tools().items()]
+    return [*tools, _sockets_exporter_build(), _target_build()]
+
+
+def ensure_built(only: Iterable[str] | None = None) -> None:
+    """Makes what is missing or out of date, with progress. Raises LabError with the log's place."""
+    wanted = None if only is None else set(only)
+    for build in builds():
+        if (wanted is None or build.name in wanted) and not build.current():
+            tool = declared_tools().get(build.name)
+            if not (tool and _taken_from_path(build, tool)):
+                _make(build)
+
+
+def target_jar() -> Path:
+    return paths.BUILD / "spring-tomcat" / "spring-tomcat.jar"
+
+
+def _make(build: Build) -> None:
+    if shutil.which(build.needs) is None:
+        raise LabError(
+            f"'{build.needs}' is needed to build {build.name} and was not found on PATH: "
+            "install it, or use Docker (./lab doctor)"
+        )
+    for folder in {path.parent for path in build.outputs} | {paths.BUILD, paths.LOGS}:
+        folder.mkdir(parents=True, exist_ok=True)
+    log = paths.LOGS / f"build-{build.name}.log"
+    with working(f"building {build.about}"), log.open("w") as output:
+        result = subprocess.run(
+            build.command,
+            cwd=build.folder,
+            env={**os.environ, **build.env},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    if result.returncode or not all(path.exists() for path in build.outputs):
+        raise LabError(f"{build.name} could not be built: {_reason(log)} (see {paths.shown(log)})")
+    build.stamp.write_text(build.digest())
+
+
+def _reason(log: Path) -> str:
+    """The first line that is marked as an error, else the last one."""
+    said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in said if "error" in line.lower()]
+    return (errors[:1] or said[-1:] or ["it said nothing"])[0].strip()
+
+
+def _files(sources: Sequence[Path]) -> Iterable[Path]:
+    for source in sources:
+        if source.is_file():
+            yield source
+            continue
+        for path in sorted(source.rglob("*")):
+            inside = path.relative_to(source).parts
+            if path.is_file() and not any(part in _IGNORED_FOLDERS for part in inside):
+                yield path
+
+
+def _compiler_version(program: str) -> str:
+    if shutil.which(program) is None:
+        return "absent"
+    return subprocess.run(
+        [program, "version" if program == "go" else "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.splitlines()[0]
+
+
+def _taken_from_path(build: Build, tool: Tool) -> bool:
+    """Links programs of exactly the pinned version that are on PATH already."""
+    found = {output: shutil.which(output.name) for output in build.outputs}
+    if not all(path and tool.prints_its_version(path) for path in found.values()):
+        return False
+    paths.BIN.mkdir(parents=True, exist_ok=True)
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    for output, path in found.items():
+        output.unlink(missing_ok=True)
+        output.symlink_to(str(path))
+    say(f"{build.name}: taken from PATH")
+    build.stamp.write_text(build.digest())
+    return True
+
+
+def _tool_build(name: str, tool: Tool) -> Build:
+    minutes = tool.build_seconds / 60
+    return Build(
+        name=name,
+        about=f"{name} {tool.pinned_release(name)} (from nothing about {minutes:.0f} min)",
+        sources=[paths.HOST_TOOLS / name],
+        outputs=[paths.BIN / program for program in tool.binaries],
+        command=[
+            "go",
+            "build",
+            "-tags",
+            ",".join(tool.tags),
+            "-ldflags",
+            tool.ldflags.format(release=tool.pinned_release(name)),
+            "-o",
+            f"{paths.BIN}/",
+            *tool.binaries.values(),
+        ],
+        folder=paths.HOST_TOOLS / name,
+        needs="go",
+    )
+
+
+def _sockets_exporter_build() -> Build:
+    return Build(
+        name="sockets-exporter",
+        about="the sockets exporter",
+        sources=[paths.SOCKETS_EXPORTER],
+        outputs=[paths.BIN / "sockets-exporter"],
+        command=["go", "build", "-o", str(paths.BIN / "sockets-exporter"), "."],
+        folder=paths.SOCKETS_EXPORTER,
+        needs="go",
+        env={"CGO_ENABLED": "0"},
+    )
+
+
+def _target_build() -> Build:
+    return Build(
+        name="target",
+        about="the target",
+        sources=[paths.TARGET / "pom.xml", paths.TARGET / "target.yml", paths.TARGET / "src/main"],
+        outputs=[target_jar()],
+        command=[
+            "mvn",
+            "--batch-mode",
+            "--quiet",
+            f"-DbuildDirectory={target_jar().parent}",
+            "-DskipTests",
+            "package",
+        ],
+        folder=paths.TARGET,
+        needs="mvn",
+    )

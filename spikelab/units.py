@@ -1,0 +1,48 @@
+"""Durations and numbers with units, as plans and k6 write them."""
+
+import re
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds of a duration such as ``250ms``, ``5s``, ``1m30s``. Raises ValueError.
+
+    >>> parse_duration("1m30s"), parse_duration("250ms")
+    (90.0, 0.25)
+    """
+    compact = text.replace(" ", "")
+    if not compact or _PART.sub("", compact):
+        raise ValueError(f"'{text}' is not a duration: write it like 250ms, 5s or 1m30s")
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(compact))
+
+
+def parse_fraction(text: str) -> float:
+    """A fraction from ``99.9%`` or ``0.999``. Raises ValueError.
+
+    >>> parse_fraction("99.9%") == parse_fraction("0.999") == 0.999
+    True
+    """
+    compact = text.strip()
+    number = float(compact.removesuffix("%"))
+    # Rounded, so that 99.9% and 0.999 are the same number.
+    fraction = round(number / 100, 12) if compact.endswith("%") else number
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"'{text}' is not a share between 0% and 100%")
+    return fraction
+
+
+def show_seconds(seconds: float | None) -> str:
+    """Seconds for a person: three significant figures and a unit; ``∞`` for a missing value.
+
+    >>> show_seconds(0.00123), show_seconds(5.0134), show_seconds(None)
+    ('1.23 ms', '5.01 s', '∞')
+    """
+    if seconds is None:
+        return "∞"
+    if seconds < 0.001:
+        return f"{seconds * 1e6:.3g} µs"
+    if seconds < 1:
+        return f"{seconds * 1e3:.3g} ms"
+    return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"

@@ -1,0 +1,145 @@
+"""A lab of the tests' own: real processes, on free ports, in a folder of its own."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spikelab import paths
+from spikelab.stores.influxdb import InfluxDB
+from spikelab.stores.prometheus import Prometheus
+
+PORTS = (
+    "TARGET_PORT",
+    "TARGET_MANAGEMENT_PORT",
+    "SOCKETS_EXPORTER_PORT",
+    "PROMETHEUS_PORT",
+    "INFLUXDB_PORT",
+    "GRAFANA_PORT",
+)
+
+
+@dataclass(frozen=True)
+class Lab:
+    """Runs ./lab as a user would, with the environment of this lab."""
+
+    env: dict[str, str]
+
+    def __call__(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(paths.ROOT / "lab"), *arguments],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [str(paths.ROOT / "lab"), *arguments],
+            env=self.env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def run(self, *arguments: str, exit_code: int = 0) -> dict[str, Any]:
+        """`./lab run …`; asserts its exit code and returns the record."""
+        file = self.home / "record.json"
+        file.unlink(missing_ok=True)
+        result = self("run", *arguments, "--json", str(file))
+        assert result.returncode == exit_code, result.stdout + result.stderr
+        record: dict[str, Any] = json.loads(file.read_text())
+        return record
+
+    def records(self) -> list[dict[str, Any]]:
+        """All records of this lab, oldest first."""
+        return [
+            json.loads(path.read_text())
+            for path in sorted((self.home / "results").glob("*/run.json"))
+        ]
+
+    @property
+    def home(self) -> Path:
+        return Path(self.env["LAB_HOME"])
+
+    def url(self, port_name: str) -> str:
+        return f"http://127.0.0.1:{self.env[port_name]}"
+
+    @property
+    def prometheus(self) -> Prometheus:
+        return Prometheus(self.url("PROMETHEUS_PORT"))
+
+    @property
+    def influxdb(self) -> InfluxDB:
+        return InfluxDB(self.url("INFLUXDB_PORT"))
+
+    def processes(self) -> list[int]:
+        """Ids of all processes with this lab's home in their environment."""
+        marker = f"LAB_HOME={self.home}".encode()
+        found = []
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                if marker in (folder / "environ").read_bytes().split(b"\0"):
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+        return found
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports below the ephemeral range, so that no client takes one in between."""
+    found: list[int] = []
+    for port in range(21000 + os.getpid() % 5000, 32000):
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        found.append(port)
+        if len(found) == count:
+            return found
+    raise AssertionError("no free ports")
+
+
+def make_lab(home: Path) -> Lab:
+    ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
+    own = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TOMCAT_", "TARGET_", "LAB_"))
+    }
+    return Lab({**own, **ports, "LAB_HOME": str(home), "LAB_RUNTIME": "host"})
+
+
+def wait_until(condition: Any, seconds: float, what: str) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="session")
+def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab that is up; it is taken down after the last test, and nothing may be left of it."""
+    instance = make_lab(tmp_path_factory.mktemp("lab"))
+    result = instance("up")
+    assert result.returncode == 0, result.stderr
+    yield instance
+    down = instance("down")
+    assert down.returncode == 0, down.stderr
+    left = instance.processes()
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []

@@ -1,0 +1,137 @@
+"""The stack's life: started twice, stopped twice, a port taken, a process that dies."""
+
+import os
+import signal
+import socket
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+
+from spikelab import paths
+from tests.stack.conftest import Lab, make_lab, wait_until
+
+
+def pid_of(lab: Lab, program: str) -> int:
+    """The process of this lab whose command line names the program."""
+    for pid in lab.processes():
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+        if any(program in word for word in words[:3]):
+            return pid
+    raise AssertionError(f"{program} is not running")
+
+
+def test_up_again_changes_nothing(lab: Lab) -> None:
+    before = sorted(lab.processes())
+    result = lab("up")
+    assert result.returncode == 0, result.stderr
+    assert sorted(lab.processes()) == before
+
+
+def test_down_and_status_without_a_stack(tmp_path: Path) -> None:
+    nothing = make_lab(tmp_path)
+    for _ in range(2):
+        result = nothing("down")
+        assert (result.returncode, result.stderr.strip()) == (0, "nothing was running")
+    assert nothing("status").returncode == 0
+
+
+def test_a_light_stack_runs_and_says_what_it_lacks(tmp_path: Path) -> None:
+    light = make_lab(tmp_path)
+    try:
+        assert light("up", "--without", "influxdb,grafana").returncode == 0
+        result = light("run", "tomcat-spike", "--set", "users=5")
+        assert result.returncode == 0, result.stderr
+        assert "InfluxDB is not running: this run keeps no raw samples" in result.stderr
+        record = light.records()[-1]
+        assert record["sinks"] == ["prometheus"]
+        assert record["steps"][0]["waves"] is None
+        assert record["steps"][0]["requests"] == 5
+    finally:
+        light("down")
+    assert light.processes() == []
+
+
+def test_a_run_without_a_stack_starts_it(tmp_path: Path) -> None:
+    fresh = make_lab(tmp_path)
+    try:
+        record = fresh.run("tomcat-spike", "--set", "users=5")
+        assert record["verdict"] == "pass"
+        assert fresh("status").returncode == 0
+    finally:
+        fresh("down")
+    assert fresh.processes() == []
+
+
+def test_a_taken_port_is_named_with_its_holder_and_nothing_is_left(tmp_path: Path) -> None:
+    unlucky = make_lab(tmp_path)
+    with socket.create_server(("127.0.0.1", int(unlucky.env["PROMETHEUS_PORT"]))):
+        result = unlucky("up")
+    assert result.returncode == 1
+    port = unlucky.env["PROMETHEUS_PORT"]
+    assert f"port {port} for prometheus is taken by" in result.stderr
+    assert f"(pid {os.getpid()})" in result.stderr
+    assert "PROMETHEUS_PORT" in result.stderr.splitlines()[-1]
+    assert unlucky.processes() == []
+
+
+def test_a_wrong_setting_in_the_environment_is_one_line(tmp_path: Path) -> None:
+    wrong = make_lab(tmp_path)
+    result = Lab({**wrong.env, "TOMCAT_MAX_THREADS": "none"})("up")
+    assert result.returncode == 2
+    assert "TOMCAT_MAX_THREADS=none: must be a whole number" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert wrong.processes() == []
+
+
+def test_a_port_that_is_none_is_one_line(tmp_path: Path) -> None:
+    wrong = make_lab(tmp_path)
+    result = Lab({**wrong.env, "PROMETHEUS_PORT": "90900"})("up")
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "PROMETHEUS_PORT=90900: must be a port number" in result.stderr
+
+
+@pytest.mark.parametrize("program", ["prometheus", "influxd", "sockets-exporter", "java"])
+def test_a_killed_process_comes_back(lab: Lab, program: str) -> None:
+    killed = pid_of(lab, program)
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: not Path(f"/proc/{killed}").exists(), 10, f"{program} is gone")
+    wait_until(lambda: lab("status").returncode == 0, 20, f"{program} is running again")
+    wait_until(lambda: lab("up").returncode == 0, 30, f"{program} is healthy again")
+    assert pid_of(lab, program) != killed
+
+
+def test_nothing_is_written_outside_the_lab_s_folders(lab: Lab) -> None:
+    known = {".lab", "results", ".hypothesis", ".pytest_cache", ".ruff_cache", ".mypy_cache"}
+    untracked = subprocess.run(
+        ["git", "ls-files", "--others"],
+        cwd=paths.ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.splitlines()
+    started = lab.home.stat().st_ctime
+    new = [
+        name
+        for name in untracked
+        if Path(name).parts[0] not in known
+        and "__pycache__" not in name
+        and (paths.ROOT / name).stat().st_mtime > started
+    ]
+    assert new == []
+
+
+def test_both_metrics_pages_and_the_database_are_there(lab: Lab) -> None:
+    health = httpx.get(f"{lab.url('TARGET_MANAGEMENT_PORT')}/actuator/health").json()
+    assert health["status"] == "UP"
+    assert {"name": "myk6db"} in lab.influxdb.query("SHOW DATABASES")
+    wait_until(lambda: set(lab.prometheus.query("up").values()) == {1.0}, 15, "all are scraped")
+    assert len(lab.prometheus.query("up")) == 4
+
+
+def test_logs_are_at_hand(lab: Lab) -> None:
+    result = lab("logs", "target")
+    assert result.returncode == 0
+    assert f"listens on 127.0.0.1 port {lab.env['TARGET_PORT']}" in result.stdout
+    assert lab("logs", "targt").returncode == 2

@@ -1,0 +1,106 @@
+"""The Tomcat spike ladder on the real stack: S1's rungs, counted on the server's side."""
+
+import itertools
+
+import pytest
+
+from tests.stack.conftest import Lab
+
+
+def target(**settings: int) -> list[str]:
+    return [
+        word for name, value in settings.items() for word in ("--target-set", f"{name}={value}")
+    ]
+
+
+def test_1000_users_on_200_threads_are_answered_in_five_waves(lab: Lab) -> None:
+    record = lab.run("tomcat-spike")
+    step = record["steps"][0]
+    assert (step["requests"], step["failures"]) == (1000, 0)
+    assert record["verdict"] == "pass"
+    assert [wave["answers"] for wave in step["waves"]] == [200] * 5
+    at = [wave["at_seconds"] for wave in step["waves"]]
+    assert [later - earlier for earlier, later in itertools.pairwise(at)] == pytest.approx(
+        [5] * 4, abs=0.5
+    )
+    assert step["latency_seconds"]["max"] == pytest.approx(25, abs=2.5)
+    assert record["connections"]["established_peak"] == 1000
+
+
+def test_the_wait_is_in_the_worker_queue_and_not_in_the_server_s_own_timer(lab: Lab) -> None:
+    record = lab.run("tomcat-spike")
+    # Four waves of five seconds wait before the last one is served; buckets are 2.2 % wide.
+    assert record["queue_wait_seconds"]["max"] == pytest.approx(20, abs=2)
+    seconds = "http_server_requests_seconds"
+    at_hello = lab.prometheus.value(
+        f'sum({seconds}_sum{{uri="/hello"}}) / sum({seconds}_count{{uri="/hello"}})'
+    )
+    assert at_hello == pytest.approx(5, abs=0.3)
+    worst = lab.prometheus.value(f'max(max_over_time({seconds}_max{{uri="/hello"}}[30s]))')
+    assert worst == pytest.approx(5, abs=0.8)
+
+
+def test_the_normalised_rate_adds_up_to_the_number_of_users(lab: Lab) -> None:
+    record = lab.run("tomcat-spike", "--set", "users=300")
+    window = 'sum(sum_over_time(loadtest:requests:rate{testid="%s"}[5m]))'
+    assert lab.prometheus.value(window % record["testid"]) == 300
+
+
+def test_the_smallest_server_holds_three_connections_and_three_users_succeed(lab: Lab) -> None:
+    one = target(TOMCAT_MAX_THREADS=1, TOMCAT_MAX_CONNECTIONS=1, TOMCAT_ACCEPT_COUNT=1)
+    record = lab.run("tomcat-spike", "--set", "users=10", *one, exit_code=99)
+    assert record["connections"]["predicted"] == 3
+    assert record["connections"]["established_peak"] == 3
+    assert record["connections"]["policy"] == "keep-alive"
+    step = record["steps"][0]
+    assert (step["requests"], step["failures"]) == (10, 7)
+    assert sum(v for k, v in step["errors"].items() if k != "bodies") == 7
+
+
+def test_the_phase_is_an_event_with_its_real_end(lab: Lab) -> None:
+    record = lab.run("tomcat-spike", "--set", "users=20")
+    events = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{record['testid']}'")
+    assert [(e["phase"], e["driver"], e["state"]) for e in events] == [("spike", "k6", "closed")]
+    length = (events[0]["timeEnd"] - events[0]["time"]) / 1000
+    assert length == pytest.approx(record["steps"][0]["latency_seconds"]["max"], abs=1)
+
+
+@pytest.mark.slow
+def test_10000_users_on_defaults_stop_at_8293_connections(lab: Lab) -> None:
+    record = lab.run("tomcat-spike", "--set", "users=10000", exit_code=99)
+    connections = record["connections"]
+    assert connections["predicted"] == 8293
+    assert connections["established_peak"] == 8293
+    assert (connections["accept_queue_peak"], connections["accept_queue_limit"]) == (101, 100)
+    assert connections["listen_overflows"] > 0
+    step = record["steps"][0]
+    assert step["requests"] == 10_000
+    counted = {k: v for k, v in step["errors"].items() if k != "bodies"}
+    assert sum(counted.values()) == step["failures"] > 0
+    # Users whose SYN was dropped, and users who waited a minute for a worker.
+    assert counted["dial_timeout"] > 0
+    assert counted["request_timeout"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "settings", [{"TOMCAT_MAX_CONNECTIONS": 20_000}, {"TOMCAT_ACCEPT_COUNT": 2000}], ids=str
+)
+def test_10000_users_on_1000_threads_pass_with_room_for_their_connections(
+    lab: Lab, settings: dict[str, int]
+) -> None:
+    record = lab.run(
+        "tomcat-spike", "--set", "users=10000", *target(TOMCAT_MAX_THREADS=1000, **settings)
+    )
+    assert record["steps"][0]["failures"] == 0
+    assert record["connections"]["established_peak"] == 10_000
+
+
+@pytest.mark.slow
+def test_15000_users_pass_on_the_top_rung(lab: Lab) -> None:
+    top = target(TOMCAT_MAX_THREADS=2000, TOMCAT_MAX_CONNECTIONS=50_000, TOMCAT_ACCEPT_COUNT=5000)
+    record = lab.run("tomcat-spike", "--set", "users=15000", *top)
+    assert record["steps"][0]["failures"] == 0
+    limit = record["connections"]["accept_queue_limit"]
+    assert limit == min(5000, record["host"]["limits"]["somaxconn"])
+    assert record["generator"]["memory_bytes"] / 15_000 <= 200_000

@@ -1,0 +1,81 @@
+"""Facts that a format forces us to state twice stay equal."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from dotenv import dotenv_values
+
+from spikelab import paths
+from spikelab.record import json_schema
+from spikelab.target_settings import load_target_declaration
+from spikelab.tool_pins import declared_tools
+
+COMPOSE_TEXT = paths.COMPOSE_FILE.read_text()
+COMPOSE = yaml.safe_load(COMPOSE_TEXT)
+
+
+def test_compose_defaults_are_those_of_the_example() -> None:
+    example = dotenv_values(paths.ENV_EXAMPLE)
+    used = dict(re.findall(r"\$\{([A-Z0-9_]+):-([^}]*)\}", COMPOSE_TEXT))
+    assert used == {name: example[name] for name in used}
+
+
+def test_every_variable_of_the_example_is_used() -> None:
+    example = dotenv_values(paths.ENV_EXAMPLE)
+    used = set(re.findall(r"\$\{([A-Z0-9_]+)", COMPOSE_TEXT))
+    assert set(example) == used
+
+
+def test_compose_hands_every_setting_to_the_target() -> None:
+    environment = COMPOSE["services"]["target"]["environment"]
+    for name in load_target_declaration().settings:
+        assert environment[name] == f"${{{name}:-}}"
+
+
+def test_every_image_is_pinned_to_a_version() -> None:
+    services = COMPOSE["services"]
+    assert {n for n, s in services.items() if "build" in s} == {"target", "sockets-exporter"}
+    images = [service["image"] for service in services.values() if "build" not in service]
+    assert len(images) >= 7
+    for image in images:
+        assert re.search(r":v?\d+\.\d+\.\d+\}$", image), image
+
+
+def test_ports_are_published_on_the_bind_address_alone() -> None:
+    published = [p for s in COMPOSE["services"].values() for p in s.get("ports", [])]
+    assert len(published) >= 6
+    assert all(port.startswith("${LAB_BIND:-127.0.0.1}:") for port in published)
+
+
+def test_every_service_that_stays_has_a_health_check() -> None:
+    # init ends; target-network only holds a network namespace.
+    staying = {
+        name
+        for name, service in COMPOSE["services"].items()
+        if name not in ("init", "target-network") and not service.get("profiles")
+    }
+    assert {n for n in staying if "healthcheck" in COMPOSE["services"][n]} == staying
+
+
+@pytest.mark.parametrize("tool", ["k6", "prometheus"])
+def test_image_and_host_tool_are_of_one_version(tool: str) -> None:
+    image = COMPOSE["services"][tool]["image"]
+    assert declared_tools()[tool].pinned_release(tool) in image
+
+
+def test_both_runtimes_start_prometheus_with_the_same_flags() -> None:
+    own_to_a_runtime = ("--config.file", "--storage.tsdb.path", "--web.listen-address")
+    supervisor = (paths.ROOT / "host" / "supervisord.conf").read_text()
+    line = re.search(r"^command=.*/prometheus (.*)$", supervisor, re.MULTILINE)
+    assert line
+    host = {flag.split("=")[0] for flag in line[1].split()}
+    docker = {flag.split("=")[0] for flag in COMPOSE["services"]["prometheus"]["command"]}
+    assert host - set(own_to_a_runtime) == docker - set(own_to_a_runtime)
+
+
+def test_the_published_schema_is_that_of_the_code() -> None:
+    published = Path(paths.ROOT / "docs" / "run.schema.json").read_text()
+    assert json.loads(published) == json_schema()

@@ -1,0 +1,128 @@
+"""Plans: every mistake is one line that names file, line, key and cure."""
+
+from pathlib import Path
+
+import pytest
+
+from spikelab.errors import UsageError
+from spikelab.plan import load_plan, plan_files
+
+PLAN = """\
+name: mine
+about: a plan of the test
+script: spike
+parameters:
+  users: {about: how many, default: 7, minimum: 1, maximum: 100}
+request:
+  path: /hello
+phases:
+  - name: spike
+    kind: users
+    value: ${users}
+    duration: 5m
+slo: [success >= 99.9%]
+"""
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    path = tmp_path / "mine.yaml"
+    path.write_text(PLAN)
+    return path
+
+
+def test_every_ready_plan_loads() -> None:
+    assert {name: load_plan(name).name for name in plan_files()} == {
+        "demo": "demo",
+        "tomcat-spike": "tomcat-spike",
+    }
+
+
+def test_the_ladder_runs_on_its_default_of_1000_users() -> None:
+    plan = load_plan("tomcat-spike")
+    assert (plan.users, plan.request.path, plan.phases[0].kind) == (1000, "/hello", "users")
+
+
+def test_a_parameter_keeps_its_type_where_it_stands_alone(plan_file: Path) -> None:
+    assert load_plan(str(plan_file)).phases[0].value == 7
+    assert load_plan(str(plan_file), ["users=42"]).users == 42
+
+
+def test_request_and_target_url_can_be_set(plan_file: Path) -> None:
+    plan = load_plan(str(plan_file), ["request.keep_alive=false", "target.url=http://127.0.0.1:9"])
+    assert (plan.request.keep_alive, plan.target.url) == (False, "http://127.0.0.1:9")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("phases:", "phasess:", "line 8: unknown key 'phasess' (did you mean 'phases'?)"),
+        ("    duration: 5m", "    duraton: 5m", "unknown key 'phases.0.duraton' (did you mean"),
+        ("    duration: 5m", "    duration: 5", "line 12: phases.0.duration: "),
+        ("    duration: 5m", "    duration: 5 parsecs", "write it like 250ms, 5s or 1m30s"),
+        ("path: /hello", "path: hello", "line 7: request.path: "),
+        (
+            "success >= 99.9%",
+            "p95 under a second",
+            "write it like 'success >= 99.9%' or 'p95 < 1s'",
+        ),
+        ("success >= 99.9%", "success >= 130%", "is not a share between 0% and 100%"),
+        ("${users}", "${usres}", "'${usres}' names no parameter (did you mean 'users'?)"),
+        ("name: mine", "nome: mine", "unknown key 'nome' (did you mean 'name'?)"),
+        ("script: spike", "driver: wrk\nscript: spike", "line 3: driver: input should be 'k6'"),
+        (PLAN, "- just\n- a list\n", "this is no plan: a plan is a mapping"),
+        (PLAN, "name: [unclosed\n", "this is no YAML"),
+        (PLAN, "parameters: 5\n", "parameters: "),
+        (
+            "{about: how many, default: 7, minimum: 1, maximum: 100}",
+            "5",
+            "line 5: parameters.users: ",
+        ),
+    ],
+)
+def test_a_mistake_is_one_line_with_its_cure(
+    plan_file: Path, old: str, new: str, message: str
+) -> None:
+    plan_file.write_text(PLAN.replace(old, new, 1))
+    with pytest.raises(UsageError) as error:
+        load_plan(str(plan_file))
+    text = str(error.value)
+    assert message in text
+    assert "\n" not in text
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("assignment", "message"),
+    [
+        ("userz=3", "unknown key 'userz' (did you mean 'users'?)"),
+        ("users=0", "--set users=0: must be at least 1"),
+        ("users=101", "--set users=101: must be at most 100"),
+        ("users=many", "--set users=many: must be a whole number"),
+        ("users=1.5", "must be a whole number"),
+        ("users=true", "must be a whole number"),
+        ("users", "write it as --set key=value"),
+        ("request.pth=/x", "unknown key 'request.pth' (did you mean 'path'?)"),
+        ("request.keep_alive=maybe", "request.keep_alive: "),
+        ("users=[1", "--set users=[1: this is no YAML value"),
+    ],
+)
+def test_a_wrong_assignment_names_itself(plan_file: Path, assignment: str, message: str) -> None:
+    with pytest.raises(UsageError) as error:
+        load_plan(str(plan_file), [assignment])
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_plans_and_files_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"unknown plan 'tomcat-spik' \(did you mean"):
+        load_plan("tomcat-spik")
+    with pytest.raises(UsageError, match="there is no plan file"):
+        load_plan(str(tmp_path / "absent.yaml"))
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "picture.yaml"
+    path.write_bytes(b"\x89PNG\r\n\x1a\n\x00\xff")
+    with pytest.raises(UsageError, match="no YAML"):
+        load_plan(str(path))

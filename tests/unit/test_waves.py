@@ -1,0 +1,18 @@
+"""Waves are found in times answered."""
+
+from random import Random
+
+from spikelab.stores.samples import waves
+
+
+def test_five_waves_of_200_five_seconds_apart() -> None:
+    noise = Random(7)
+    times = [5 * wave + noise.uniform(0, 0.4) for wave in range(1, 6) for _ in range(200)]
+    noise.shuffle(times)
+    found = waves(times)
+    assert [wave.answers for wave in found] == [200] * 5
+    assert [round(wave.at_seconds) for wave in found] == [5, 10, 15, 20, 25]
+
+
+def test_no_answer_makes_no_wave() -> None:
+    assert waves([]) == []
