@@ -16,9 +16,9 @@ from rich.text import Text
 from spikelab import paths
 from spikelab.console import out
 from spikelab.host_facts import USER_BYTES, ephemeral_ports, most_users, open_files, sysctl
+from spikelab.runtime.addresses import PORTS
 from spikelab.runtime.docker import DockerRuntime
 from spikelab.runtime.grafana import find_grafana
-from spikelab.runtime.host import PORTS
 from spikelab.runtime.ports import holder
 from spikelab.stack_settings import load_stack_settings
 from spikelab.target_settings import load_target_declaration

@@ -1,11 +1,13 @@
-"""One run at a time: two would measure each other."""
+"""One at a time: runs, which would measure each other, and changes of shared files."""
 
 import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from spikelab import paths
+from spikelab.console import say
 from spikelab.errors import LabError
 
 _LOCK = paths.STATE / "run.lock"
@@ -30,6 +32,19 @@ def only_run(testid: str) -> Iterator[None]:
         lock.flush()
         yield
         lock.truncate(0)
+
+
+@contextmanager
+def alone(lock_file: Path, who: str) -> Iterator[None]:
+    """Holds a lock file; waits for whoever holds it, and says who that is."""
+    lock_file.parent.mkdir(parents=True, exist_ok=True)
+    with lock_file.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"{who}: waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def going_run() -> str | None:

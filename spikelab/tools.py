@@ -15,6 +15,7 @@ from pathlib import Path
 from spikelab import paths
 from spikelab.console import say, working
 from spikelab.errors import LabError
+from spikelab.locks import alone
 from spikelab.tool_pins import Tool, declared_tools
 
 _IGNORED_FOLDERS = ("target", ".git", "__pycache__")
@@ -60,13 +61,12 @@ def builds() -> list[Build]:
     return [*tools, _sockets_exporter_build(), _target_build()]
 
 
-def ensure_built(only: Iterable[str] | None = None) -> None:
+def ensure_built() -> None:
     """Makes what is missing or out of date, with progress. Raises LabError with the log's place."""
-    wanted = None if only is None else set(only)
-    for build in builds():
-        if (wanted is None or build.name in wanted) and not build.current():
+    with alone(paths.BUILD / "lock", "another ./lab command is building"):
+        for build in builds():
             tool = declared_tools().get(build.name)
-            if not (tool and _taken_from_path(build, tool)):
+            if not build.current() and not (tool and _taken_from_path(build, tool)):
                 _make(build)
 
 

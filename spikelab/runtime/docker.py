@@ -8,19 +8,13 @@ from collections.abc import Mapping, Sequence
 
 from spikelab import paths
 from spikelab.console import working
-from spikelab.errors import LabError, UsageError
-from spikelab.runtime import COMPONENTS, OPTIONAL, ComponentStatus, DriverCommand, Endpoints
+from spikelab.errors import LabError
+from spikelab.runtime import COMPONENTS, ComponentStatus, DriverCommand, Endpoints
+from spikelab.runtime.addresses import address, components_without, published
 from spikelab.stack_settings import StackSettings, load_stack_settings
 from spikelab.target_settings import Value
 
 _SERVICES = {name: name for name in COMPONENTS} | {"sockets": "sockets-exporter"}
-_ADDRESSES = {
-    "influxdb": "INFLUXDB_PORT",
-    "prometheus": "PROMETHEUS_PORT",
-    "target": "TARGET_PORT",
-    "sockets": "SOCKETS_EXPORTER_PORT",
-    "grafana": "GRAFANA_PORT",
-}
 # Inside the compose network every service listens on its standard port.
 _INSIDE = Endpoints(
     target="http://target:8080",
@@ -65,10 +59,7 @@ class DockerRuntime:
         return None
 
     def up(self, without: Sequence[str]) -> None:
-        for name in without:
-            if name not in OPTIONAL:
-                raise UsageError(f"--without {name}: only {' and '.join(OPTIONAL)} can be left out")
-        services = [_SERVICES[name] for name in COMPONENTS if name not in without]
+        services = [_SERVICES[name] for name in components_without(without)]
         with working("starting the containers"):
             self._compose("up", "--detach", "--wait", "--build", *services)
 
@@ -85,15 +76,7 @@ class DockerRuntime:
 
     def endpoints(self) -> Endpoints:
         running = {component.name for component in self.status() if component.running}
-        url = self.settings.url
-        return Endpoints(
-            target=url("TARGET_PORT"),
-            management=url("TARGET_MANAGEMENT_PORT"),
-            sockets=url("SOCKETS_EXPORTER_PORT"),
-            prometheus=url("PROMETHEUS_PORT"),
-            influxdb=url("INFLUXDB_PORT") if "influxdb" in running else None,
-            grafana=url("GRAFANA_PORT") if "grafana" in running else None,
-        )
+        return published(self.settings, running)
 
     def driver_endpoints(self) -> Endpoints:
         return _INSIDE
@@ -166,10 +149,10 @@ class DockerRuntime:
         ]
 
     def _status(self, name: str, row: Mapping[str, str] | None) -> ComponentStatus:
-        address = f"{self.settings.bind}:{self.settings.port(_ADDRESSES[name])}"
+        where = address(self.settings, name)
         if row is None:
-            return ComponentStatus(name, "stopped", address)
-        return ComponentStatus(name, row["State"], address, row["Status"])
+            return ComponentStatus(name, "stopped", where)
+        return ComponentStatus(name, row["State"], where, row["Status"])
 
     def _compose(self, *arguments: str, env: Mapping[str, str] | None = None) -> str:
         result = subprocess.run(

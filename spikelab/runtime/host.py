@@ -1,22 +1,22 @@
 """The host runtime: the stack as plain processes under supervisord, all of it below .lab/."""
 
-import fcntl
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from datetime import timedelta
 
 from spikelab import paths
 from spikelab.console import say, working
-from spikelab.errors import LabError, UsageError
+from spikelab.errors import LabError
 from spikelab.health import wait_healthy
+from spikelab.locks import alone
 from spikelab.runtime import (
     COMPONENTS,
-    OPTIONAL,
     ComponentStatus,
     DriverCommand,
     Endpoints,
 )
+from spikelab.runtime.addresses import PORTS, address, components_without, published
 from spikelab.runtime.grafana import ADVICE, find_grafana
 from spikelab.runtime.ports import require_free
 from spikelab.runtime.prometheus_folder import write_prometheus_folder
@@ -26,13 +26,6 @@ from spikelab.stores.influxdb import InfluxDB
 from spikelab.target_settings import Value, load_target_declaration
 from spikelab.tools import ensure_built, target_jar
 
-PORTS = {
-    "influxdb": ("INFLUXDB_PORT",),
-    "prometheus": ("PROMETHEUS_PORT",),
-    "target": ("TARGET_PORT", "TARGET_MANAGEMENT_PORT"),
-    "sockets": ("SOCKETS_EXPORTER_PORT",),
-    "grafana": ("GRAFANA_PORT",),
-}
 _HEALTH_PATHS = {
     "influxdb": "/ping",
     "prometheus": "/-/healthy",
@@ -58,7 +51,7 @@ class HostRuntime:
         wanted = self._wanted(without)
         settings = load_target_declaration().resolve(self._own_settings())
         ensure_built()
-        with _alone():
+        with _changing_the_stack():
             running = self._running()
             missing = [name for name in wanted if name not in running]
             for name in missing:
@@ -78,7 +71,7 @@ class HostRuntime:
     def down(self) -> bool:
         if not self.supervisor.running():
             return False
-        with _alone(), working("stopping the stack"):
+        with _changing_the_stack(), working("stopping the stack"):
             self.supervisor.shutdown()
         return True
 
@@ -87,21 +80,12 @@ class HostRuntime:
         return [self._status(name, info.get(name)) for name in COMPONENTS]
 
     def endpoints(self) -> Endpoints:
-        running = self._running()
-        url = self.settings.url
-        return Endpoints(
-            target=url("TARGET_PORT"),
-            management=url("TARGET_MANAGEMENT_PORT"),
-            sockets=url("SOCKETS_EXPORTER_PORT"),
-            prometheus=url("PROMETHEUS_PORT"),
-            influxdb=url("INFLUXDB_PORT") if "influxdb" in running else None,
-            grafana=url("GRAFANA_PORT") if "grafana" in running else None,
-        )
+        return published(self.settings, self._running())
 
     driver_endpoints = endpoints
 
     def restart_target(self, settings: Mapping[str, Value]) -> None:
-        with _alone():
+        with _changing_the_stack():
             self.supervisor.stop_program("target")
             self._require_free_ports("target")
             self._write_target_settings(settings)
@@ -135,10 +119,7 @@ class HostRuntime:
         return ["tail", "-n", "100", *(["-F"] if follow else []), str(log)]
 
     def _wanted(self, without: Sequence[str]) -> list[str]:
-        for name in without:
-            if name not in OPTIONAL:
-                raise UsageError(f"--without {name}: only {' and '.join(OPTIONAL)} can be left out")
-        wanted = [name for name in COMPONENTS if name not in without]
+        wanted = components_without(without)
         if "grafana" in wanted and find_grafana() is None:
             say(ADVICE)
             wanted.remove("grafana")
@@ -187,15 +168,15 @@ class HostRuntime:
         return f"{lines[-1] if lines else 'it exited'} (./lab logs {name})"
 
     def _status(self, name: str, process: Mapping[str, object] | None) -> ComponentStatus:
-        address = f"{self.settings.bind}:{self.settings.port(PORTS[name][0])}"
+        where = address(self.settings, name)
         if process is None:
-            return ComponentStatus(name, "stopped", address)
+            return ComponentStatus(name, "stopped", where)
         state = str(process["statename"]).lower()
         if state == "running":
             now, start = float(str(process["now"])), float(str(process["start"]))
-            return ComponentStatus(name, state, address, f"for {timedelta(seconds=now - start)}")
+            return ComponentStatus(name, state, where, f"for {timedelta(seconds=now - start)}")
         detail = str(process["spawnerr"] or process["description"])
-        return ComponentStatus(name, state, address, "" if detail == "Not started" else detail)
+        return ComponentStatus(name, state, where, "" if detail == "Not started" else detail)
 
     def _prepare(self, wanted: Sequence[str]) -> None:
         for folder in (
@@ -229,14 +210,5 @@ class HostRuntime:
         }
 
 
-@contextmanager
-def _alone() -> Iterator[None]:
-    """Only one command changes the stack at a time; another waits for it."""
-    paths.STATE.mkdir(parents=True, exist_ok=True)
-    with (paths.STATE / "stack.lock").open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say("another ./lab command is changing the stack: waiting for it")
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+def _changing_the_stack() -> AbstractContextManager[None]:
+    return alone(paths.STATE / "stack.lock", "another ./lab command is changing the stack")
