@@ -37,14 +37,22 @@ def connections(
     )
 
 
-def queue_wait(prometheus: Prometheus, started: datetime, ended: datetime) -> QueueWait:
-    """Waits in the worker queue; from a native histogram, so within its bucket's width (2.2 %)."""
+def queue_wait(
+    prometheus: Prometheus, started: datetime, ended: datetime, born: float | None
+) -> QueueWait:
+    """Waits in the worker queue; from a native histogram, so within its bucket's width (2.2 %).
+
+    `born`: when the target's process started, in epoch seconds.
+    """
     series = "tomcat_worker_queue_wait_seconds"
     end = ended.timestamp() + SETTLE_SECONDS
-    before = f"last_over_time({series}[1m] @ {started.timestamp():.3f})"
-    after = f"last_over_time({series}[1m] @ {end:.3f})"
-    # A target that was restarted for the run has no `before`.
-    waits = f"(({after} - {before}) or {after})"
+    waits = after = f"last_over_time({series}[1m] @ {end:.3f})"
+    # What this process had counted before the run; a process before it counted something else.
+    age_ms = int((started.timestamp() - (born or 0)) * 1000)
+    if age_ms > 0:
+        window = f"{min(age_ms, 60_000)}ms"
+        before = f"last_over_time({series}[{window}] @ {started.timestamp():.3f})"
+        waits = f"(({after} - {before}) or {after})"
     quantiles = {
         name: prometheus.value(f"histogram_quantile({q}, {waits})", now())
         for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))

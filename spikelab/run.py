@@ -241,7 +241,7 @@ class Run:
                 self.plan.request.keep_alive,
             )
             record.queue_wait_seconds = measure.queue_wait(
-                self.prometheus, record.started, record.ended
+                self.prometheus, record.started, record.ended, born
             )
         self._close(record, reasons)
 

@@ -55,7 +55,7 @@ def command(
         **({"K6_WEB_DASHBOARD_PORT": str(DASHBOARD_PORT)} if live else {}),
         "K6_NO_USAGE_REPORT": "true",
         # Users cost memory, not CPU: collect garbage early (k6/README.md has the figures).
-        "GOGC": "25",
+        "GOGC": os.environ.get("GOGC", "10"),
     }
     return runtime.k6(arguments, env, testid, DASHBOARD_PORT if live else None)
 

@@ -6,8 +6,9 @@ from statistics import median
 from spikelab.record import Wave
 from spikelab.stores.influxdb import InfluxDB
 
-# Answers closer together than this belong to one wave; a wave's own scatter is far smaller.
-_GAP_SECONDS = 1.0
+# Answers closer together than this belong to one wave. Inside a wave they are milliseconds apart;
+# between waves stays what the spread of the start leaves of the service time.
+_GAP_SECONDS = 0.25
 
 
 def good_answers(influxdb: InfluxDB, testid: str, scenario: str) -> list[tuple[float, float]]:
@@ -21,7 +22,7 @@ def good_answers(influxdb: InfluxDB, testid: str, scenario: str) -> list[tuple[f
 
 
 def waves(answer_seconds: Sequence[float]) -> list[Wave]:
-    """Groups times (seconds since the start) that no gap of a second separates.
+    """Groups times (seconds since the start) that no gap of a quarter second separates.
 
     >>> waves([5.0, 5.1, 10.0])
     [Wave(answers=2, at_seconds=5.05), Wave(answers=1, at_seconds=10.0)]

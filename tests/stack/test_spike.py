@@ -40,6 +40,13 @@ def test_the_wait_is_in_the_worker_queue_and_not_in_the_server_s_own_timer(lab: 
     assert worst == pytest.approx(5, abs=0.8)
 
 
+def test_waits_are_those_of_this_run_also_when_it_restarted_the_target(lab: Lab) -> None:
+    first = lab.run("tomcat-spike", "--set", "users=300", *target(TOMCAT_MAX_THREADS=150))
+    second = lab.run("tomcat-spike", "--set", "users=300", *target(TOMCAT_MAX_THREADS=100))
+    assert first["queue_wait_seconds"]["max"] == pytest.approx(5, abs=0.6)
+    assert second["queue_wait_seconds"]["max"] == pytest.approx(10, abs=1)
+
+
 def test_the_normalised_rate_adds_up_to_the_number_of_users(lab: Lab) -> None:
     record = lab.run("tomcat-spike", "--set", "users=300")
     window = 'sum(sum_over_time(loadtest:requests:rate{testid="%s"}[5m]))'

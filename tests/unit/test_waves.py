@@ -14,5 +14,11 @@ def test_five_waves_of_200_five_seconds_apart() -> None:
     assert [round(wave.at_seconds) for wave in found] == [5, 10, 15, 20, 25]
 
 
+def test_waves_stay_apart_when_the_start_takes_most_of_the_service_time() -> None:
+    noise = Random(7)
+    times = [5 * wave + noise.uniform(0, 4.4) for wave in range(1, 4) for _ in range(1000)]
+    assert [wave.answers for wave in waves(times)] == [1000] * 3
+
+
 def test_no_answer_makes_no_wave() -> None:
     assert waves([]) == []
