@@ -1,5 +1,12 @@
 """Entry point of ``python -m spikelab``, which the launcher ``./lab`` calls."""
 
-from spikelab.cli import main
+import sys
 
-main()
+if __name__ == "__main__":
+    try:
+        from spikelab.cli import main
+
+        main()
+    except KeyboardInterrupt:
+        # So early that there was nothing to stop yet.
+        sys.exit(130)

@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, NoReturn, ParamSpec
@@ -17,16 +17,18 @@ from spikelab import experiment, paths, tables, testing
 from spikelab.abandoned import close_abandoned
 from spikelab.console import err, out, say
 from spikelab.errors import (
+    END_SIGNALS,
     EXIT_FAILED,
     EXIT_INCONCLUSIVE,
     EXIT_INTERRUPTED,
     EXIT_OK,
     EXIT_SLO_MISSED,
     LabError,
+    RunInterruptedError,
     UsageError,
 )
 from spikelab.links import dashboard_url
-from spikelab.locks import going_run
+from spikelab.locks import going_run, no_run
 from spikelab.plan import load_plan, split_assignment
 from spikelab.record import RunRecord, all_records
 from spikelab.run import RunOptions
@@ -70,6 +72,8 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
                 function(*args, **kwargs)
             except LabError as error:
                 _end(str(error), error.exit_code)
+            except OSError as error:
+                _end(f"{error.filename or name}: {error.strerror}", EXIT_FAILED)
             except KeyboardInterrupt:
                 _end("interrupted", EXIT_INTERRUPTED)
 
@@ -91,14 +95,20 @@ def up(
     ] = "",
 ) -> None:
     """Start the stack and wait until it is healthy."""
-    _up(runtime, [name for name in without.split(",") if name])
+    _up(runtime, [name.strip() for name in without.split(",") if name.strip()])
 
 
 def _up(asked: str | None, without: list[str]) -> Runtime:
     runtime, reason = choose(asked)
     say(f"runtime: {runtime.name} ({reason})")
-    runtime.up(without)
+    # Before the start: `down` has to find what an interrupted `up` has begun.
     remember(runtime)
+    try:
+        runtime.up(without)
+    except KeyboardInterrupt as error:
+        raise RunInterruptedError(
+            "interrupted: what has started stays up: ./lab down stops it"
+        ) from error
     addresses = runtime.endpoints()
     for name in ("target", "prometheus", "influxdb", "grafana"):
         if getattr(addresses, name):
@@ -122,7 +132,7 @@ def status() -> None:
     tables.show_status(components)
     if going := going_run():
         say(f"run {going}")
-    if any(component.state not in ("running", "stopped") for component in components):
+    if any(component.state not in ("running", "starting", "stopped") for component in components):
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -136,9 +146,8 @@ def doctor() -> None:
 def demo(runtime: RuntimeOption = None, json_file: JsonOption = None) -> None:
     """Start the stack and run 1,000 users on 200 worker threads, then on 500."""
     _writable(json_file)
-    records = demo_command.run(_up(runtime, []))
-    say("the stack stays up for you: ./lab down stops it")
-    _finish(records, json_file)
+    started = _up(runtime, [])
+    _finish(started, demo_command.run(started), json_file)
 
 
 @command("run")
@@ -165,7 +174,8 @@ def run(
     )
     _writable(json_file)
     experiment.check(loaded, options)
-    _finish(experiment.run_all(_running(), loaded, options), json_file)
+    runtime = _running()
+    _finish(runtime, experiment.run_all(runtime, loaded, options), json_file)
 
 
 def _running() -> Runtime:
@@ -177,20 +187,23 @@ def _running() -> Runtime:
 
 
 def _writable(json_file: Path | None) -> None:
-    if json_file is not None and not json_file.resolve().parent.is_dir():
-        raise UsageError(f"--json {json_file}: there is no folder {json_file.resolve().parent}")
+    if json_file is None:
+        return
+    folder = json_file.resolve().parent
+    if not json_file.name or json_file.is_dir():
+        raise UsageError(f"--json {json_file}: this is a folder, not a file")
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"--json {json_file}: there is no folder {folder} that can be written to")
 
 
-def _finish(records: list[RunRecord], json_file: Path | None) -> NoReturn:
-    """Prints results, links and paths; ends with the worst verdict's exit code."""
-    tables.show_results(records)
-    grafana = current().endpoints().grafana
-    for record in records:
-        if grafana:
-            out.print(f"dashboard  {dashboard_url(grafana, record)}", markup=False)
-        out.print(f"record     {paths.shown(record.folder / 'run.json')}", markup=False)
-    if json_file is not None:
-        experiment.write_result(json_file, records)
+def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None) -> NoReturn:
+    """Runs, then shows what there is, also when a later run fails; ends with the worst verdict."""
+    records: list[RunRecord] = []
+    try:
+        records.extend(runs)
+    finally:
+        if records:
+            _show(runtime, records, json_file)
     if not all(record.valid for record in records):
         raise typer.Exit(EXIT_FAILED)
     verdicts = {record.verdict for record in records}
@@ -199,10 +212,23 @@ def _finish(records: list[RunRecord], json_file: Path | None) -> NoReturn:
     raise typer.Exit(EXIT_INCONCLUSIVE if "inconclusive" in verdicts else EXIT_OK)
 
 
+def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) -> None:
+    tables.show_results(records)
+    grafana = runtime.endpoints().grafana
+    for record in records:
+        if grafana:
+            out.print(f"dashboard  {dashboard_url(grafana, record)}", markup=False)
+        out.print(f"record     {paths.shown(record.folder / 'run.json')}", markup=False)
+    if json_file is not None:
+        experiment.write_result(json_file, records)
+
+
 @command("runs")
 def runs() -> None:
     """List the recorded runs, newest first."""
-    close_abandoned()
+    with no_run() as idle:
+        if idle:
+            close_abandoned(current().endpoints().influxdb)
     tables.show_runs(list(all_records()))
 
 
@@ -246,8 +272,9 @@ def test(
 
 
 def main() -> None:
-    """Runs the CLI. A termination signal counts as Ctrl-C."""
-    signal.signal(signal.SIGTERM, _interrupt)
+    """Runs the CLI. A stop from outside and a closed terminal count as Ctrl-C."""
+    for number in END_SIGNALS:
+        signal.signal(number, _interrupt)
     try:
         app(prog_name="./lab")
     except BrokenPipeError:

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import TextIOWrapper
 from threading import Event, Thread
 from time import monotonic
 
@@ -10,6 +11,11 @@ from rich.console import Console
 
 # Wide enough that nothing is wrapped or cut where the output goes to a file or a pipe.
 _PLAIN_WIDTH = 200
+
+for stream in (sys.stdout, sys.stderr):
+    if isinstance(stream, TextIOWrapper):
+        # A terminal without UTF-8 shows a substitute for µ and ∞ instead of failing.
+        stream.reconfigure(errors="replace")
 
 out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
 err = Console(stderr=True, soft_wrap=True, highlight=False)

@@ -1,5 +1,7 @@
 """The demo: a spike whose fate one Tomcat setting decides."""
 
+from collections.abc import Iterator
+
 from spikelab.console import say
 from spikelab.experiment import run_all
 from spikelab.plan import load_plan
@@ -8,7 +10,7 @@ from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
 
 
-def run(runtime: Runtime) -> list[RunRecord]:
+def run(runtime: Runtime) -> Iterator[RunRecord]:
     """Both runs of plans/demo.yaml."""
     plan = load_plan("demo")
     say(f"demo: {plan.about}")

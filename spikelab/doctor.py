@@ -53,7 +53,7 @@ def run() -> bool:
         )
     out.print(table)
     states = {finding.name: finding.state for finding in findings}
-    docker = states["container engine"] == "ok"
+    docker = states["container engine"] != "missing"
     host = states["Java"] != "missing" and states["Go"] != "missing"
     return docker or host
 
@@ -61,7 +61,7 @@ def run() -> bool:
 def container_engine() -> Finding:
     reason = DockerRuntime.unusable()
     if reason:
-        return Finding("container engine", "limits", reason, "the lab runs as plain processes")
+        return Finding("container engine", "missing", reason, "the lab runs as plain processes")
     said = subprocess.run(
         ["docker", "info", "--format", "{{.NCPU}} {{.MemTotal}} {{.OperatingSystem}}"],
         capture_output=True,

@@ -1,5 +1,6 @@
 """Errors that a user sees: one line each, with the exit code of the CLI's contract."""
 
+import signal
 from collections.abc import Iterable
 from difflib import get_close_matches
 
@@ -9,6 +10,9 @@ EXIT_USAGE = 2
 EXIT_INCONCLUSIVE = 3
 EXIT_SLO_MISSED = 99
 EXIT_INTERRUPTED = 130
+
+# Ctrl-C, a stop from outside, a closed terminal: all end the lab in order.
+END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class LabError(Exception):

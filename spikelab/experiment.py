@@ -1,31 +1,37 @@
 """The runs of a plan: its variants and repeats one after another, each with a record of its own."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from spikelab import preflight
 from spikelab.abandoned import close_abandoned
+from spikelab.locks import only_run
 from spikelab.plan import Plan
 from spikelab.record import RunRecord, write_json
 from spikelab.run import Cell, Run, RunOptions, identity
 from spikelab.runtime import Runtime
 
 
-def run_all(runtime: Runtime, plan: Plan, options: RunOptions) -> list[RunRecord]:
-    """Runs every cell in order; one that cannot be run ends it.
+def run_all(runtime: Runtime, plan: Plan, options: RunOptions) -> Iterator[RunRecord]:
+    """Runs every cell in order, yielding each record; one that cannot be run ends it.
 
     Raises LabError or RunInterruptedError.
     """
     preflight.require_stack(runtime, plan)
-    close_abandoned()
-    return [Run(runtime, plan, options, cell).go() for cell in _cells(plan, options)]
+    with only_run() as announce:
+        close_abandoned(runtime.endpoints().influxdb)
+        for cell in _cells(plan, options):
+            run = Run(runtime, plan, options, cell)
+            announce(run.testid)
+            yield run.go()
 
 
 def check(plan: Plan, options: RunOptions) -> None:
     """Everything that can be wrong with the plan on this machine. Raises UsageError."""
     _cells(plan, options)
     preflight.require_users(plan.users)
-    if plan.target.url is not None:
-        preflight.require_target(plan.target.url, options.own_target_elsewhere)
+    for url in sorted(plan.foreign_urls):
+        preflight.require_target(url, options.own_target_elsewhere)
 
 
 def _cells(plan: Plan, options: RunOptions) -> list[Cell]:

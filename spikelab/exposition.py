@@ -7,6 +7,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from spikelab.errors import LabError
+from spikelab.http_client import client
 
 Samples = dict[tuple[str, str], float]
 
@@ -14,7 +15,7 @@ Samples = dict[tuple[str, str], float]
 def read_samples(url: str, label: str = "", timeout_seconds: float = 5.0) -> Samples:
     """(sample name, value of `label` or "") → value. Raises LabError when it does not answer."""
     try:
-        response = httpx.get(url, timeout=timeout_seconds, headers={"Accept": "text/plain"})
+        response = client.get(url, timeout=timeout_seconds, headers={"Accept": "text/plain"})
         response.raise_for_status()
         families = text_string_to_metric_families(response.text)
         return {

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 import httpx
 
 from spikelab.errors import LabError
+from spikelab.http_client import client
 
 _POLL_SECONDS = 0.1
 
@@ -13,7 +14,7 @@ _POLL_SECONDS = 0.1
 def answers(url: str, timeout_seconds: float = 1.0) -> bool:
     """Whether a GET is answered with a status below 400."""
     try:
-        return httpx.get(url, timeout=timeout_seconds).status_code < 400
+        return client.get(url, timeout=timeout_seconds).status_code < 400
     except httpx.HTTPError:
         return False
 

@@ -2,36 +2,52 @@
 
 import fcntl
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 from spikelab import paths
 from spikelab.console import say
 from spikelab.errors import LabError
 
 _LOCK = paths.STATE / "run.lock"
+_TRIES = 10
 
 
 @contextmanager
-def only_run(testid: str) -> Iterator[None]:
-    """Holds the run lock. Raises LabError naming the run that holds it.
+def only_run() -> Iterator[Callable[[str], None]]:
+    """Holds the run lock; gives a function that names the run. Raises LabError naming another's.
 
     The kernel lets go of it with the process, so a killed run leaves nothing behind.
     """
     paths.STATE.mkdir(parents=True, exist_ok=True)
     with _LOCK.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not _taken(lock):
             raise LabError(
                 f"another run is going: {_holder()}: wait for it, or stop it with Ctrl-C"
-            ) from error
-        lock.truncate(0)
-        lock.write(f"{testid} (pid {os.getpid()})")
-        lock.flush()
-        yield
-        lock.truncate(0)
+            )
+        try:
+            yield lambda testid: _write(lock, f"{testid} (pid {os.getpid()})")
+        finally:
+            _write(lock, "")
+
+
+def _taken(lock: IO[str]) -> bool:
+    """Tries for a moment: a command that only looks holds the lock for an instant as well."""
+    for _ in range(_TRIES):
+        with suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def _write(lock: IO[str], text: str) -> None:
+    lock.truncate(0)
+    lock.write(text)
+    lock.flush()
 
 
 @contextmanager
@@ -59,5 +75,18 @@ def going_run() -> str | None:
     return None
 
 
+@contextmanager
+def no_run() -> Iterator[bool]:
+    """Whether no run is going; while the block lasts none can begin."""
+    paths.STATE.mkdir(parents=True, exist_ok=True)
+    with _LOCK.open("a+") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+
+
 def _holder() -> str:
-    return _LOCK.read_text().strip()
+    return _LOCK.read_text().strip() or "one that is about to begin"

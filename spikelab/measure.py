@@ -4,12 +4,15 @@ import math
 import time
 from datetime import datetime
 
+from spikelab.errors import LabError
 from spikelab.record import Connections, QueueWait, now
 from spikelab.stores.prometheus import Prometheus
 from spikelab.target_view import Capacity
 
 # The target is scraped every 2 s: this long after the end, the last scrape is in.
 SETTLE_SECONDS = 3.0
+# The sockets are scraped every second; with fewer of them a peak may have gone unseen.
+_ENOUGH_SCRAPES = 0.7
 
 
 def settle(ended: datetime) -> None:
@@ -27,6 +30,9 @@ def connections(
 ) -> Connections:
     """Prediction from settings and limit, measurement from the sockets alone."""
     window = _window(started, ended)
+    seen = prometheus.value(f"count_over_time(sockets_established[{window}s])", ended) or 0
+    if seen < _ENOUGH_SCRAPES * (ended - started).total_seconds():
+        raise LabError(f"Prometheus has only {seen:.0f} scrapes of this run's {window} seconds")
     return Connections(
         predicted=capacity.predicted if capacity else None,
         established_peak=_peak(prometheus, "sockets_established", window, ended),

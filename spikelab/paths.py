@@ -19,6 +19,7 @@ RESULTS = LAB / "results" if _OTHER_HOME else ROOT / "results"
 LOGS = LAB / "log"
 STATE = LAB / "run"
 
+K6 = ROOT / "k6"
 PLANS = ROOT / "plans"
 COMPOSE_FILE = ROOT / "compose" / "docker-compose.yml"
 ENV_EXAMPLE = ROOT / "compose" / ".env.example"

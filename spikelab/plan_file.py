@@ -22,13 +22,25 @@ def read_mapping(path: Path) -> dict[str, Any]:
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise UsageError(f"{name}: line {line}: this is no YAML: {error.problem}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise UsageError(f"{name}: this is no YAML text file") from error
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        # PyYAML lets wrong dates and numbers, and endless nesting, through as these.
+        raise UsageError(f"{name}: this is no YAML that a plan can be made of") from error
     except OSError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
+    if _cyclic(data):
+        raise UsageError(f"{name}: a part of this plan contains itself")
     if not isinstance(data, dict):
         raise UsageError(f"{name}: this is no plan: a plan is a mapping of keys such as 'phases'")
     return data
+
+
+def _cyclic(value: object, above: tuple[int, ...] = ()) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    if id(value) in above:
+        return True
+    items = value.values() if isinstance(value, dict) else value
+    return any(_cyclic(item, (*above, id(value))) for item in items)
 
 
 def line_of(path: Path, location: Location) -> int:

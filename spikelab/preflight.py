@@ -11,7 +11,7 @@ from spikelab.errors import LabError, UsageError
 from spikelab.host_facts import most_users
 from spikelab.plan import Plan
 from spikelab.runtime import Runtime
-from spikelab.stack_settings import load_stack_settings
+from spikelab.stack_settings import load_stack_settings, target_settings_of
 from spikelab.target_settings import Value, load_target_declaration
 
 _CONNECT_SECONDS = 5
@@ -20,7 +20,7 @@ _CONNECT_SECONDS = 5
 def require_stack(runtime: Runtime, plan: Plan) -> None:
     """The components that the plan needs are running. Raises LabError naming those that are not."""
     needed = {"prometheus"}
-    if plan.target.url is None:
+    if not plan.foreign_urls:
         needed |= {"target", "sockets"}
     states = {component.name: component for component in runtime.status()}
     missing = sorted(name for name in needed if not states[name].running)
@@ -41,11 +41,9 @@ def require_users(users: int) -> None:
 def require_target(url: str, owned: bool) -> None:
     """The target is reachable, and this machine's or the user's own. Raises UsageError."""
     parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     try:
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
         host = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)[0][4][0]
-    except (KeyError, ValueError) as error:
-        raise UsageError(f"target.url: '{url}' is no URL such as http://127.0.0.1:8080") from error
     except OSError as error:
         raise UsageError(f"target.url: '{parts.hostname}' is unknown: {error.strerror}") from error
     if not owned and not _of_this_machine(str(host)):
@@ -62,7 +60,8 @@ def require_target(url: str, owned: bool) -> None:
 
 
 def _of_this_machine(address: str) -> bool:
-    if ipaddress.ip_address(address).is_loopback:
+    parsed = ipaddress.ip_address(address)
+    if parsed.is_loopback or parsed.is_unspecified:
         return True
     own = {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
     return address in own
@@ -74,16 +73,15 @@ def target_settings(plan: Plan, given: Mapping[str, str]) -> list[dict[str, Valu
     Raises UsageError for a setting that is unknown, out of range or not the lab's to change.
     """
     variants = [variant.settings for variant in plan.variants] or [{}]
-    if plan.target.url is not None:
+    if plan.foreign_urls:
         if given or plan.target.settings or any(variants):
             raise UsageError(
                 "target settings apply to the lab's own target, and this plan's is "
-                f"{plan.target.url}"
+                + ", ".join(sorted(plan.foreign_urls))
             )
         return [{} for _ in variants]
     declaration = load_target_declaration()
-    own = load_stack_settings().values
-    defaults = {name: value for name, value in own.items() if name in declaration.settings}
+    defaults = target_settings_of(load_stack_settings().values, declaration.settings)
     return [
         declaration.resolve(defaults, plan.target.settings, variant, given) for variant in variants
     ]

@@ -49,7 +49,8 @@ class Latency(_Strict):
 
 
 class Errors(_Strict):
-    """Failed requests by class, and a sample of the bodies of wrong answers."""
+    """Failed requests by class. `bodies`: a sample of wrong answers, where the driver keeps any
+    (k6/spike.js keeps none: a body costs memory for every user)."""
 
     dial_timeout: int = 0
     request_timeout: int = 0
@@ -187,20 +188,28 @@ class RunRecord(_Strict):
         return path
 
 
-def write_json(path: Path, data: object) -> None:
+def write_json(path: Path, data: object, mode: int = 0o644) -> None:
     """Writes a JSON file by way of a temporary one, so that no reader sees half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(data, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.touch(mode)
+        text = json.dumps(data, indent=2, ensure_ascii=False)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def all_records() -> Iterator[RunRecord]:
     """The readable records under results/, newest first (a testid sorts by its time)."""
     for path in sorted(paths.RESULTS.glob("*/run.json"), reverse=True):
         try:
-            yield RunRecord.model_validate_json(path.read_bytes())
-        except ValidationError:
+            record = RunRecord.model_validate_json(path.read_bytes())
+        except (ValidationError, OSError):
             continue
+        # A record writes to the folder that its testid names: it must be its own.
+        if record.testid == path.parent.name:
+            yield record
 
 
 def json_schema() -> dict[str, Any]:

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 from spikelab import measure, paths
 from spikelab.console import say, warn
@@ -12,11 +13,10 @@ from spikelab.drivers import k6
 from spikelab.drivers.k6_summary import read_summary
 from spikelab.drivers.process import DriverProcess
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.errors import LabError, RunInterruptedError
+from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError
 from spikelab.events import mark_aborted
 from spikelab.host_facts import host_record
 from spikelab.judge import generator_limited, judge_run, spoiled
-from spikelab.locks import only_run
 from spikelab.plan import Plan
 from spikelab.progress import RunProgress
 from spikelab.record import (
@@ -33,6 +33,7 @@ from spikelab.stack_settings import DATABASE
 from spikelab.steps import build_step
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
+from spikelab.stores.samples import step_waves
 from spikelab.target_settings import Value
 from spikelab.target_view import Capacity, TargetView, prepare_target
 
@@ -66,6 +67,7 @@ class Run:
         self.options = options
         self.cell = cell
         self.testid = identity(plan.name)
+        self.own_target = not plan.foreign_urls
         self.endpoints = runtime.endpoints()
         self.prometheus = Prometheus(self.endpoints.prometheus)
         self.sinks = self._sinks()
@@ -78,17 +80,14 @@ class Run:
         Raises LabError when it could not be run, RunInterruptedError when the user stopped it;
         a record that was begun is closed in both cases.
         """
-        with only_run(self.testid):
-            if self.plan.target.url is None:
-                self.view = prepare_target(self.runtime, self.cell.settings)
-                self.capacity = self.view.capacity()
-                self._warn_about_accept_count()
-            record = self._open()
-            say(f"run {self.testid}")
-            return self._recorded(record)
-
-    def _recorded(self, record: RunRecord) -> RunRecord:
+        if self.own_target:
+            self.view = prepare_target(self.runtime, self.cell.settings)
+            self.capacity = self.view.capacity()
+            self._warn_about_accept_count()
+        record = self._new_record()
         try:
+            record.save()
+            say(f"run {self.testid}")
             self._drive(record)
         except KeyboardInterrupt as error:
             with _uninterrupted():
@@ -96,7 +95,7 @@ class Run:
             raise RunInterruptedError(
                 f"interrupted: {paths.shown(record.folder / 'run.json')} is closed as incomplete"
             ) from error
-        except LabError as error:
+        except Exception as error:
             self._abort(record, str(error))
             raise
         return record
@@ -114,10 +113,10 @@ class Run:
                 f"{self.capacity.accept_queue_limit}: net.core.somaxconn limits it"
             )
 
-    def _open(self) -> RunRecord:
-        own = self.plan.target.url is None
+    def _new_record(self) -> RunRecord:
+        own = self.own_target
         image, build = self.runtime.target_build() if own else (None, None)
-        record = RunRecord(
+        return RunRecord(
             testid=self.testid,
             plan=self.plan.name,
             labels=dict(self.options.labels),
@@ -127,7 +126,7 @@ class Run:
             experiment=self.cell.experiment,
             sinks=self.sinks,
             target=TargetRecord(
-                url=self.plan.target.url or self.endpoints.target,
+                url=_without_credentials(self.plan.target.url or self.endpoints.target),
                 settings=dict(self.cell.settings),
                 effective=self.view.effective_settings() if self.view else {},
                 runtime=self.runtime.name if own else None,
@@ -137,8 +136,6 @@ class Run:
             connections=Connections(policy=self._policy()),
             host=host_record(),
         )
-        record.save()
-        return record
 
     def _policy(self) -> ConnectionPolicy:
         return "keep-alive" if self.plan.request.keep_alive else "close"
@@ -148,7 +145,8 @@ class Run:
         born = self.view.start_time() if self.view else None
         driver_sees = self.runtime.driver_endpoints()
         plan_file = record.folder / "plan.json"
-        write_json(plan_file, self._resolved_plan(driver_sees))
+        # The driver alone reads it: headers may hold a token.
+        write_json(plan_file, self._resolved_plan(driver_sees), mode=0o600)
         command = k6.command(
             self.runtime, self.plan.script, self.testid, driver_sees, self.sinks, self.options.live
         )
@@ -161,7 +159,7 @@ class Run:
         except BaseException:
             with _uninterrupted():
                 process.stop()
-            self._measure_generator(record, process)
+                self._measure_generator(record, process)
             raise
         record.ended = now()
         if code not in k6.VALID_EXITS:
@@ -214,36 +212,38 @@ class Run:
             for asked, happened in zip(self.plan.phases, phases, strict=True)
             for reason in spoiled(asked, happened)
         ]
-        influxdb = self.endpoints.influxdb if "influxdb" in self.sinks else None
         record.steps = [
-            build_step(
-                phase,
-                self.plan,
-                self.cell.variant,
-                self.cell.repeat,
-                record.generator,
-                InfluxDB(influxdb) if influxdb else None,
-                self.testid,
-            )
+            build_step(phase, self.plan, self.cell.variant, self.cell.repeat, record.generator)
             for phase in phases
         ]
+        influxdb = self.endpoints.influxdb if "influxdb" in self.sinks else None
+        if influxdb:
+            with _as_warning("this run's record lacks its waves"):
+                for step in record.steps:
+                    step.waves = step_waves(InfluxDB(influxdb), self.testid, step)
         measure.settle(record.ended)
         if self.view:
             if self.view.start_time() != born:
                 reasons.append("the target died or was restarted during the run")
-            new = self.view.listen_overflows() - (overflows or 0)
-            record.connections = measure.connections(
-                self.prometheus,
-                record.started,
-                record.ended,
-                self.capacity,
-                new,
-                self.plan.request.keep_alive,
-            )
-            record.queue_wait_seconds = measure.queue_wait(
-                self.prometheus, record.started, record.ended, born
-            )
+            with _as_warning("this run's record lacks connections and queue waits"):
+                self._measure_target(record, self.view, overflows, born)
         self._close(record, reasons)
+
+    def _measure_target(
+        self, record: RunRecord, view: TargetView, overflows: int | None, born: float | None
+    ) -> None:
+        assert record.ended is not None
+        record.connections = measure.connections(
+            self.prometheus,
+            record.started,
+            record.ended,
+            self.capacity,
+            view.listen_overflows() - (overflows or 0),
+            self.plan.request.keep_alive,
+        )
+        record.queue_wait_seconds = measure.queue_wait(
+            self.prometheus, record.started, record.ended, born
+        )
 
     def _abort(self, record: RunRecord, reason: str) -> None:
         self._close(record, [reason])
@@ -264,10 +264,24 @@ def identity(plan: str) -> str:
     return f"{now():%Y%m%dT%H%M%SZ}-{plan}-{secrets.token_hex(2)}"
 
 
+def _without_credentials(url: str) -> str:
+    parts = urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+@contextmanager
+def _as_warning(consequence: str) -> Iterator[None]:
+    """A store that does not answer takes its own figures away, not the driver's."""
+    try:
+        yield
+    except LabError as error:
+        warn(f"{error}; {consequence}")
+
+
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
     """While the lab tidies up, a second Ctrl-C waits; what it does here is bounded."""
-    previous = {n: signal.signal(n, signal.SIG_IGN) for n in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, signal.SIG_IGN) for number in END_SIGNALS}
     try:
         yield
     finally:

@@ -14,7 +14,11 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
 }
 _QUANTILES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9"}
-_FORM = re.compile(r"\s*(success|p50|p90|p95|p99|p99\.9)\s*(<=|>=|<|>)\s*(\S.*?)\s*")
+# The same as in k6/lib/slo.js; a test feeds both with one table.
+_FORM = re.compile(
+    r"(?:(?P<success>success)\s*(?P<above>>=?)\s*(?P<share>[0-9.]+\s*%?)"
+    r"|(?P<quantile>p50|p90|p95|p99|p99\.9)\s*(?P<below><=?)\s*(?P<limit>[0-9.]+(?:ms|s|m)))"
+)
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ def parse_objective(text: str) -> Objective:
         raise ValueError(
             f"'{text}' is no objective: write it like 'success >= 99.9%' or 'p95 < 1s'"
         )
-    name, compare, limit = match.groups()
-    if name == "success":
-        return Objective(text, name, compare, parse_fraction(limit))
-    return Objective(text, _QUANTILES[name], compare, parse_duration(limit))
+    if match["success"]:
+        return Objective(text, "success", match["above"], parse_fraction(match["share"]))
+    key = _QUANTILES[match["quantile"]]
+    return Objective(text, key, match["below"], parse_duration(match["limit"]))

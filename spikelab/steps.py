@@ -3,9 +3,7 @@
 from spikelab.drivers.summary import PhaseSummary
 from spikelab.judge import judge_step
 from spikelab.plan import Plan
-from spikelab.record import Generator, Step, Wave
-from spikelab.stores.influxdb import InfluxDB
-from spikelab.stores.samples import good_answers, waves
+from spikelab.record import Generator, Step
 
 
 def build_step(
@@ -14,8 +12,6 @@ def build_step(
     variant: str | None,
     repeat: int,
     generator: Generator,
-    influxdb: InfluxDB | None,
-    testid: str,
 ) -> Step:
     """A spike's step. Its window is the moment in which its users start; the rest is drain."""
     length = (phase.ended - phase.started).total_seconds()
@@ -40,7 +36,6 @@ def build_step(
         latency_with_failures_seconds=phase.latency_with_failures_seconds,
         drain_seconds=round(max(0.0, length - window), 3),
         start_spread_seconds=phase.start_spread_seconds,
-        waves=_waves(phase, influxdb, testid),
         verdict=judge_step(
             plan.objectives,
             phase.requests,
@@ -53,10 +48,3 @@ def build_step(
 
 def _rate(count: int, seconds: float) -> float | None:
     return round(count / seconds, 3) if seconds > 0 else None
-
-
-def _waves(phase: PhaseSummary, influxdb: InfluxDB | None, testid: str) -> list[Wave] | None:
-    if influxdb is None:
-        return None
-    start = phase.started.timestamp()
-    return waves([answered - start for answered, _ in good_answers(influxdb, testid, phase.name)])

@@ -43,7 +43,8 @@ def _verdict(record: RunRecord) -> Text:
 def _figures(record: RunRecord) -> dict[str, str]:
     figures: dict[str, str] = {}
     for step in record.steps:
-        figures.update(_step_figures(step))
+        prefix = f"{step.name}: " if len(record.steps) > 1 else ""
+        figures.update({prefix + name: text for name, text in _step_figures(step).items()})
     waited = record.queue_wait_seconds
     if waited.max is not None:
         figures["worker-queue wait"] = (
@@ -99,7 +100,7 @@ def _connection_figures(connections: Connections) -> dict[str, str]:
         "connections": f"{connections.established_peak:,} established at most, "
         f"{connections.predicted:,} predicted ({connections.policy})",
         "accept queue": f"{connections.accept_queue_peak:,} of {connections.accept_queue_limit:,} "
-        f"at most, {connections.listen_overflows:,} overflows",
+        f"at most when read, {connections.listen_overflows:,} overflows",
     }
 
 

@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
+from spikelab.units import parse_whole_number
 
 Value = int | bool
 
@@ -36,12 +37,13 @@ class Setting(BaseModel):
                 raise UsageError(f"{name}={text}: must be true or false (target.yml)")
             return text.lower() == "true"
         low, high = self.minimum, self.maximum
-        if not text.lstrip("-").isdigit() or not (low or 0) <= int(text) <= (high or 2**31 - 1):
+        number = parse_whole_number(text)
+        if number is None or not (low or 0) <= number <= (high or 2**31 - 1):
             unit = " of milliseconds" if self.type == "milliseconds" else ""
             raise UsageError(
                 f"{name}={text}: must be a whole number{unit} from {low} to {high} (target.yml)"
             )
-        return int(text)
+        return number
 
 
 class TargetDeclaration(BaseModel):

@@ -48,11 +48,10 @@ class Build:
         return digest.hexdigest()
 
     def current(self) -> bool:
-        return (
-            all(path.exists() for path in self.outputs)
-            and self.stamp.exists()
-            and self.stamp.read_text() == self.digest()
-        )
+        if not all(path.exists() for path in (*self.outputs, self.stamp)):
+            return False
+        # Without its compiler nothing better can be made: what is there has to do.
+        return shutil.which(self.needs) is None or self.stamp.read_text() == self.digest()
 
 
 def builds() -> list[Build]:
@@ -117,14 +116,14 @@ def _files(sources: Sequence[Path]) -> Iterable[Path]:
 
 
 def _compiler_version(program: str) -> str:
-    if shutil.which(program) is None:
-        return "absent"
-    return subprocess.run(
+    """What the compiler says of itself; its error text counts too, and is the build's to show."""
+    said = subprocess.run(
         [program, "version" if program == "go" else "--version"],
         capture_output=True,
         text=True,
         check=False,
-    ).stdout.splitlines()[0]
+    )
+    return said.stdout + said.stderr
 
 
 def _taken_from_path(build: Build, tool: Tool) -> bool:

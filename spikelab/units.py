@@ -3,7 +3,9 @@
 import re
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_WHOLE = re.compile(r"-?[0-9]{1,15}")
+_LONGEST_SECONDS = 24 * 3600
 
 
 def parse_duration(text: str) -> float:
@@ -12,10 +14,17 @@ def parse_duration(text: str) -> float:
     >>> parse_duration("1m30s"), parse_duration("250ms")
     (90.0, 0.25)
     """
-    compact = text.replace(" ", "")
-    if not compact or _PART.sub("", compact):
+    if not text or _PART.sub("", text):
         raise ValueError(f"'{text}' is not a duration: write it like 250ms, 5s or 1m30s")
-    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(compact))
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    if seconds > _LONGEST_SECONDS:
+        raise ValueError(f"'{text}' is longer than a day")
+    return seconds
+
+
+def parse_whole_number(text: str) -> int | None:
+    """The number of plain digits, with a minus before them at most; None for anything else."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def parse_fraction(text: str) -> float:
@@ -25,7 +34,10 @@ def parse_fraction(text: str) -> float:
     True
     """
     compact = text.strip()
-    number = float(compact.removesuffix("%"))
+    try:
+        number = float(compact.removesuffix("%"))
+    except ValueError as error:
+        raise ValueError(f"'{text}' is no share: write it like 99.9% or 0.999") from error
     # Rounded, so that 99.9% and 0.999 are the same number.
     fraction = round(number / 100, 12) if compact.endswith("%") else number
     if not 0 <= fraction <= 1:

@@ -11,6 +11,7 @@ const ERROR_CLASSES = ['dial_timeout', 'request_timeout', 'reset', 'refused', 'h
 const SUMMARY = [
   'http_req_duration{scenario:NAME,expected_response:true}',
   'latency_with_failures{scenario:NAME}',
+  'success{scenario:NAME}',
   'attempt_started{scenario:NAME}',
   'attempt_ended{scenario:NAME}',
   'answer_bytes{scenario:NAME}',

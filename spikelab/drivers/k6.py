@@ -8,10 +8,11 @@ from pathlib import Path
 
 from spikelab.runtime import DriverCommand, Endpoints, Runtime
 from spikelab.stack_settings import DATABASE
+from spikelab.units import parse_whole_number
 
 SUMMARY = "k6-summary.json"
 # k6's own variable and default for its web dashboard.
-DASHBOARD_PORT = int(os.environ.get("K6_WEB_DASHBOARD_PORT", "5665"))
+DASHBOARD_PORT = parse_whole_number(os.environ.get("K6_WEB_DASHBOARD_PORT", "")) or 5665
 # What a script's own abort looks like in k6's log: only the middle is for people.
 _ABORT = re.compile(r"test aborted: (.*?) at \w+ \(")
 DASHBOARD_URL = f"http://127.0.0.1:{DASHBOARD_PORT}"

@@ -1,6 +1,5 @@
 """Which runtime: docker where an engine answers and has the images or can pull them, else host."""
 
-import json
 import os
 from typing import Literal
 
@@ -12,7 +11,7 @@ from spikelab.runtime.host import HostRuntime
 
 Choice = Literal["auto", "docker", "host"]
 _CHOICES = ("auto", "docker", "host")
-_REMEMBERED = paths.STATE / "runtime.json"
+_REMEMBERED = paths.STATE / "runtime"
 
 
 def choose(asked: str | None) -> tuple[Runtime, str]:
@@ -36,11 +35,11 @@ def choose(asked: str | None) -> tuple[Runtime, str]:
 def remember(runtime: Runtime) -> None:
     """Every later command speaks to the runtime that `up` took."""
     paths.STATE.mkdir(parents=True, exist_ok=True)
-    _REMEMBERED.write_text(json.dumps({"runtime": runtime.name}))
+    _REMEMBERED.write_text(runtime.name + "\n")
 
 
 def current() -> Runtime:
     """The runtime that `up` took last; host before the first one."""
-    if _REMEMBERED.exists() and json.loads(_REMEMBERED.read_text())["runtime"] == "docker":
+    if _REMEMBERED.exists() and _REMEMBERED.read_text().strip() == DockerRuntime.name:
         return DockerRuntime()
     return HostRuntime()

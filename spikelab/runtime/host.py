@@ -1,5 +1,6 @@
 """The host runtime: the stack as plain processes under supervisord, all of it below .lab/."""
 
+import json
 import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -18,10 +19,11 @@ from spikelab.runtime import (
 )
 from spikelab.runtime.addresses import PORTS, address, components_without, published
 from spikelab.runtime.grafana import ADVICE, find_grafana
+from spikelab.runtime.orphans import orphans, stop
 from spikelab.runtime.ports import require_free
 from spikelab.runtime.prometheus_folder import write_prometheus_folder
 from spikelab.runtime.supervisor import Supervisor
-from spikelab.stack_settings import StackSettings, load_stack_settings
+from spikelab.stack_settings import StackSettings, load_stack_settings, target_settings_of
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.target_settings import Value, load_target_declaration
 from spikelab.tools import ensure_built, target_jar
@@ -35,6 +37,7 @@ _HEALTH_PATHS = {
 }
 _HEALTHY_SECONDS = 60
 _TARGET_ENV = paths.STATE / "target.env"
+_SETTINGS = paths.STATE / "settings.json"
 _DATA = paths.LAB / "data"
 
 
@@ -44,14 +47,22 @@ class HostRuntime:
     name = "host"
 
     def __init__(self, settings: StackSettings | None = None) -> None:
-        self.settings = settings or load_stack_settings()
         self.supervisor = Supervisor()
+        self.asked = settings or load_stack_settings()
+        # What runs keeps the addresses that it was started with, whatever is asked for now.
+        self.settings = self._started_with() or self.asked
 
     def up(self, without: Sequence[str]) -> None:
         wanted = self._wanted(without)
-        settings = load_target_declaration().resolve(self._own_settings())
+        declaration = load_target_declaration()
+        own = target_settings_of(self.asked.values, declaration.settings)
+        settings = declaration.resolve(own)
         ensure_built()
         with _changing_the_stack():
+            self._refuse_other_settings()
+            if not self.supervisor.running() and (left := orphans()):
+                say("stopping what a supervisord that died has left")
+                stop(left)
             running = self._running()
             missing = [name for name in wanted if name not in running]
             for name in missing:
@@ -70,12 +81,16 @@ class HostRuntime:
 
     def down(self) -> bool:
         if not self.supervisor.running():
-            return False
+            left = orphans()
+            stop(left)
+            return bool(left)
         with _changing_the_stack(), working("stopping the stack"):
             self.supervisor.shutdown()
         return True
 
     def status(self) -> list[ComponentStatus]:
+        if not self.supervisor.running() and orphans():
+            raise LabError("supervisord died and left programs running: ./lab down stops them")
         info = self.supervisor.info() if self.supervisor.running() else {}
         return [self._status(name, info.get(name)) for name in COMPONENTS]
 
@@ -134,13 +149,23 @@ class HostRuntime:
             if process["statename"] in ("RUNNING", "STARTING")
         ]
 
-    def _own_settings(self) -> dict[str, str]:
-        declared = load_target_declaration().settings
-        return {name: value for name, value in self.settings.values.items() if name in declared}
-
     def _require_free_ports(self, name: str) -> None:
         for variable in PORTS[name]:
             require_free(self.settings.bind, self.settings.port(variable), name, variable)
+
+    def _started_with(self) -> StackSettings | None:
+        if not self.supervisor.running() or not _SETTINGS.exists():
+            return None
+        return StackSettings(json.loads(_SETTINGS.read_text()), self.asked.defaults)
+
+    def _refuse_other_settings(self) -> None:
+        """The target's settings change with a restart of the target, the rest with one of all."""
+        for name, value in self.asked.values.items():
+            running = self.settings.values.get(name)
+            if not name.startswith(("TOMCAT_", "TARGET_HELLO")) and running != value:
+                raise LabError(
+                    f"the stack runs with {name}={running}, not {value}: ./lab down first"
+                )
 
     def _write_target_settings(self, settings: Mapping[str, Value]) -> None:
         own = {
@@ -188,6 +213,7 @@ class HostRuntime:
         ):
             folder.mkdir(parents=True, exist_ok=True)
         write_prometheus_folder(self.settings, wanted)
+        _SETTINGS.write_text(json.dumps(self.settings.values))
         password = _DATA / "grafana" / "admin-password"
         if not password.exists():
             password.touch(mode=0o600)

@@ -5,6 +5,7 @@ from typing import Any
 import httpx
 
 from spikelab.errors import LabError
+from spikelab.http_client import client
 from spikelab.stack_settings import DATABASE
 
 _TIMEOUT_SECONDS = 30
@@ -38,7 +39,7 @@ class InfluxDB:
 
     def _post(self, path: str, **arguments: Any) -> httpx.Response:
         try:
-            response = httpx.post(f"{self.url}/{path}", timeout=_TIMEOUT_SECONDS, **arguments)
+            response = client.post(f"{self.url}/{path}", timeout=_TIMEOUT_SECONDS, **arguments)
             response.raise_for_status()
         except httpx.HTTPError as error:
             raise LabError(

@@ -5,6 +5,7 @@ from datetime import datetime
 import httpx
 
 from spikelab.errors import LabError
+from spikelab.http_client import client
 
 _TIMEOUT_SECONDS = 10
 
@@ -24,7 +25,7 @@ class Prometheus:
         if at is not None:
             parameters["time"] = f"{at.timestamp():.3f}"
         try:
-            answer = httpx.post(
+            answer = client.post(
                 f"{self.url}/api/v1/query", data=parameters, timeout=_TIMEOUT_SECONDS
             ).json()
         except (httpx.HTTPError, ValueError) as error:

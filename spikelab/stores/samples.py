@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from statistics import median
 
-from spikelab.record import Wave
+from spikelab.record import Step, Wave
 from spikelab.stores.influxdb import InfluxDB
 
 # Answers closer together than this belong to one wave. Inside a wave they are milliseconds apart;
@@ -11,14 +11,15 @@ from spikelab.stores.influxdb import InfluxDB
 _GAP_SECONDS = 0.25
 
 
-def good_answers(influxdb: InfluxDB, testid: str, scenario: str) -> list[tuple[float, float]]:
-    """(time answered as epoch seconds, duration in seconds) of each good answer, by time."""
+def step_waves(influxdb: InfluxDB, testid: str, step: Step) -> list[Wave]:
+    """The waves of a step's good answers. Raises LabError when InfluxDB does not answer."""
     rows = influxdb.query(
         'SELECT "value" FROM "http_req_duration" WHERE '
-        f"\"testid\" = '{testid}' AND \"scenario\" = '{scenario}' "
+        f"\"testid\" = '{testid}' AND \"scenario\" = '{step.phase}' "
         "AND \"expected_response\" = 'true'"
     )
-    return [(row["time"] / 1000, row["value"] / 1000) for row in rows]
+    start = step.started.timestamp()
+    return waves([row["time"] / 1000 - start for row in rows])
 
 
 def waves(answer_seconds: Sequence[float]) -> list[Wave]:

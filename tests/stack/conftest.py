@@ -130,6 +130,12 @@ def wait_until(condition: Any, seconds: float, what: str) -> None:
         time.sleep(0.1)
 
 
+def in_state(lab: Lab, testid: str) -> list[str]:
+    """The states of a run's phases in InfluxDB."""
+    rows = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{testid}'")
+    return [row["state"] for row in rows]
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that is up; it is taken down after the last test, and nothing may be left of it."""

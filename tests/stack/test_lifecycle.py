@@ -1,9 +1,11 @@
 """The stack's life: started twice, stopped twice, a port taken, a process that dies."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 import httpx
@@ -11,6 +13,8 @@ import pytest
 
 from spikelab import paths
 from tests.stack.conftest import Lab, make_lab, wait_until
+
+STARTED = time.time()
 
 
 def pid_of(lab: Lab, program: str) -> int:
@@ -111,15 +115,124 @@ def test_nothing_is_written_outside_the_lab_s_folders(lab: Lab) -> None:
         text=True,
         check=True,
     ).stdout.splitlines()
-    started = lab.home.stat().st_ctime
     new = [
         name
         for name in untracked
         if Path(name).parts[0] not in known
         and "__pycache__" not in name
-        and (paths.ROOT / name).stat().st_mtime > started
+        and (paths.ROOT / name).stat().st_mtime > STARTED
     ]
     assert new == []
+
+
+def test_a_dead_supervisord_is_said_and_what_it_left_is_stopped(tmp_path: Path) -> None:
+    headless = make_lab(tmp_path)
+    try:
+        assert headless("up", "--without", "grafana").returncode == 0
+        os.kill(int((tmp_path / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
+        status = headless("status")
+        assert status.returncode == 1
+        assert "supervisord died and left programs running" in status.stderr
+        assert headless("up", "--without", "grafana").returncode == 0
+        assert headless("status").returncode == 0
+        os.kill(int((tmp_path / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
+    finally:
+        assert headless("down").returncode == 0
+    assert headless.processes() == []
+
+
+def test_a_running_stack_keeps_its_addresses(lab: Lab) -> None:
+    elsewhere = Lab({**lab.env, "PROMETHEUS_PORT": "19999"})
+    assert f":{lab.env['PROMETHEUS_PORT']}" in elsewhere("status").stdout
+    result = elsewhere("up")
+    assert result.returncode == 1
+    running = lab.env["PROMETHEUS_PORT"]
+    assert f"the stack runs with PROMETHEUS_PORT={running}, not 19999" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "message"),
+    [
+        ("LAB_BIND", "a b", "LAB_BIND=a b: must be an IP address"),
+        ("LAB_BIND", "192.0.2.1", "cannot listen there"),
+        ("TARGET_PORT", "²", "TARGET_PORT=²: must be a port number"),
+        ("TOMCAT_MAX_THREDS", "5", "(did you mean 'TOMCAT_MAX_THREADS'?)"),
+        ("TOMCAT_MAX_THREADS", "--5", "must be a whole number"),
+    ],
+)
+def test_a_wrong_variable_is_one_line(
+    tmp_path: Path, variable: str, value: str, message: str
+) -> None:
+    wrong = Lab({**make_lab(tmp_path).env, variable: value})
+    result = wrong("up", "--without", "grafana")
+    assert result.returncode == 2, result.stderr
+    assert message in result.stderr.splitlines()[-1]
+    assert "Traceback" not in result.stderr
+    assert wrong.processes() == []
+
+
+def test_two_components_cannot_share_a_port(tmp_path: Path) -> None:
+    lab = make_lab(tmp_path)
+    result = Lab({**lab.env, "TARGET_PORT": lab.env["PROMETHEUS_PORT"]})("up")
+    assert result.returncode == 2
+    assert "is TARGET_PORT already" in result.stderr
+
+
+def test_a_proxy_in_the_environment_is_not_asked_for_loopback(lab: Lab) -> None:
+    proxied = Lab(
+        {
+            **lab.env,
+            "HTTP_PROXY": "http://127.0.0.1:1",
+            "http_proxy": "http://127.0.0.1:1",
+            "NO_PROXY": "",
+            "no_proxy": "",
+        }
+    )
+    assert proxied("up", timeout=30).returncode == 0
+
+
+def test_the_launcher_works_through_a_link_from_another_folder(lab: Lab, tmp_path: Path) -> None:
+    link = tmp_path / "lablink"
+    link.symlink_to(paths.ROOT / "lab")
+    result = subprocess.run(
+        [str(link), "plans"], cwd=tmp_path, env=lab.env, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0
+    assert "tomcat-spike" in result.stdout
+    assert list(tmp_path.iterdir()) == [link]
+
+
+def test_garbage_among_the_records_is_passed_over(lab: Lab) -> None:
+    results = lab.home / "results"
+    (results / "directory" / "run.json").mkdir(parents=True)
+    (results / "half").mkdir()
+    (results / "half" / "run.json").write_text('{"schema": 1, "testid"')
+    (lab.home / "run" / "runtime").write_text("garbage")
+    result = lab("runs")
+    assert (result.returncode, result.stderr) == (0, "")
+    for folder in (results / "directory", results / "half"):
+        for path in sorted(folder.rglob("*"), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
+        folder.rmdir()
+
+
+def test_doctor_says_how_many_users_the_open_files_allow(lab: Lab) -> None:
+    files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    said = lab("doctor").stdout
+    assert f"{files:,} open files a process" in said
+    assert f"at most about {files - 500:,} users on this machine" in said
+    for name in (
+        "container engine",
+        "ports",
+        "port range",
+        "cores",
+        "memory",
+        "clock",
+        "Java",
+        "Go",
+        "disk",
+    ):
+        assert name in said
 
 
 def test_both_metrics_pages_and_the_database_are_there(lab: Lab) -> None:

@@ -11,7 +11,8 @@ import pytest
 
 from spikelab import paths
 from spikelab.exposition import first, read_samples
-from tests.stack.conftest import Lab, free_ports, wait_until
+from spikelab.slo import parse_objective
+from tests.stack.conftest import Lab, free_ports, in_state, wait_until
 
 SCHEMA = json.loads((paths.ROOT / "docs" / "run.schema.json").read_text())
 
@@ -43,6 +44,11 @@ def running(lab: Lab, *arguments: str) -> "subprocess.Popen[str]":
         (["tomcat-spike", "--set", "users=90000"], "users are more than this machine carries"),
         (["tomcat-spike", "--label", "commit"], "write it as --label key=value"),
         (["tomcat-spike", "--json", "/no/such/folder/x.json"], "there is no folder"),
+        (["tomcat-spike", "--json", "/tmp"], "this is a folder"),
+        (["tomcat-spike", "--json", ""], "this is a folder"),
+        (["tomcat-spike", "--set", "users=12:30:00"], "must be a whole number"),
+        (["tomcat-spike", "--set", "target.url=http://[::1"], "is no URL"),
+        (["tomcat-spike", "--target-set", "TOMCAT_MAX_THREADS=²"], "must be a whole number"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_2(lab: Lab, arguments: list[str], message: str) -> None:
@@ -76,10 +82,11 @@ def test_the_record_follows_the_published_schema_and_keeps_labels(lab: Lab) -> N
     assert record["testid"] in lab("runs").stdout
 
 
-def test_ctrl_c_closes_the_record_and_leaves_no_process(lab: Lab) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_closes_the_record_and_leaves_no_process(lab: Lab, number: int) -> None:
     before = set(lab.processes())
     process = running(lab, "tomcat-spike", "--set", "users=500")
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
     assert "Traceback" not in said
@@ -87,9 +94,7 @@ def test_ctrl_c_closes_the_record_and_leaves_no_process(lab: Lab) -> None:
     assert (record["valid"], record["verdict"]) == (False, "inconclusive")
     assert record["reasons"] == ["interrupted by the user"]
     assert record["ended"] is not None
-    phases = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{record['testid']}'")
-    assert [phase["state"] for phase in phases] == ["aborted"]
-    assert phases[0]["title"] == "spike"
+    assert in_state(lab, record["testid"]) == ["aborted"]
     assert set(lab.processes()) <= before
     jsonschema.validate(record, SCHEMA)
 
@@ -107,6 +112,7 @@ def test_a_lab_that_is_killed_takes_its_driver_along_and_the_record_is_closed_la
     record = lab.records()[-1]
     assert record["ended"] is not None
     assert record["reasons"] == ["the lab was killed during the run"]
+    assert in_state(lab, record["testid"]) == ["aborted"]
 
 
 def test_live_serves_k6_s_own_dashboard_for_the_time_of_the_run(lab: Lab) -> None:
@@ -172,6 +178,100 @@ def test_a_run_after_an_aborted_one_of_10000_users_starts_on_an_idle_target(lab:
     # On an idle target 200 users are served by 200 threads at once.
     assert record["steps"][0]["failures"] == 0
     assert record["steps"][0]["latency_seconds"]["max"] < 8
+
+
+TWO_PHASES = """\
+name: two
+about: Two spikes, one after the other
+script: spike
+request: {path: /hello?ms=100}
+phases:
+  - {name: first, kind: users, value: 7, duration: 1m}
+  - {name: second, kind: users, value: 3, start: 1s, duration: 1m}
+"""
+
+
+def test_two_phases_are_both_shown_and_no_objective_is_needed(lab: Lab, tmp_path: Path) -> None:
+    plan = tmp_path / "two.yaml"
+    plan.write_text(TWO_PHASES)
+    result = lab("run", str(plan))
+    assert result.returncode == 0, result.stderr
+    steps = lab.records()[-1]["steps"]
+    assert [(step["name"], step["requests"], step["verdict"]) for step in steps] == [
+        ("first", 7, "pass"),
+        ("second", 3, "pass"),
+    ]
+    assert "7 (7 good, 0 failed)" in result.stdout
+    assert "3 (3 good, 0 failed)" in result.stdout
+
+
+def test_a_latency_objective_alone_decides(lab: Lab, tmp_path: Path) -> None:
+    plan = tmp_path / "two.yaml"
+    plan.write_text(TWO_PHASES + "slo: [p95 < 50ms]\n")
+    assert lab("run", str(plan)).returncode == 99
+    plan.write_text(TWO_PHASES + "slo: [p95 < 5s]\n")
+    assert lab("run", str(plan)).returncode == 0
+
+
+def test_the_url_of_a_phase_is_checked_like_the_target_s(lab: Lab, tmp_path: Path) -> None:
+    plan = tmp_path / "elsewhere.yaml"
+    plan.write_text(TWO_PHASES.replace("value: 7,", "value: 7, url: 'http://192.0.2.1',"))
+    result = lab("run", str(plan))
+    assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
+    assert "--i-own-this-target" in result.stderr
+
+
+def test_a_service_of_the_user_s_own_is_judged_without_the_target_s_figures(lab: Lab) -> None:
+    url = lab.url("TARGET_PORT").replace("http://", "http://user:secret@")
+    record = lab.run("tomcat-spike", "--set", "users=5", "--set", f"target.url={url}/")
+    assert record["steps"][0]["failures"] == 0
+    assert record["connections"]["predicted"] is None
+    assert record["target"]["url"] == lab.url("TARGET_PORT")
+    folder = lab.home / "results" / record["testid"]
+    assert (folder / "plan.json").stat().st_mode & 0o077 == 0
+    assert "secret" not in (folder / "run.json").read_text()
+    assert "secret" not in (folder / "k6-summary.json").read_text()
+
+
+@pytest.mark.parametrize(
+    ("objective", "understood"),
+    [
+        ("success >= 99.9%", True),
+        ("success > 0.5", True),
+        ("p99.9 <= 1.5s", True),
+        ("p50 < 250ms", True),
+        ("success < 50%", False),
+        ("p95 > 1s", False),
+        ("p95 < 1h", False),
+        ("success >= 101%", False),
+    ],
+)
+def test_the_lab_and_the_script_understand_the_same_objectives(
+    tmp_path: Path, objective: str, understood: bool
+) -> None:
+    phase = {"name": "spike", "kind": "users", "value": 1, "start": "0s", "duration": "1m"}
+    plan = {
+        "testid": "x",
+        "target": {"url": "http://127.0.0.1:1"},
+        "request": {"method": "GET", "path": "/", "timeout": "1s", "keep_alive": True},
+        "phases": [phase],
+        "slo": [objective],
+    }
+    file = tmp_path / "plan.json"
+    file.write_text(json.dumps(plan))
+    script = str(paths.K6 / "spike.js")
+    inspected = subprocess.run(
+        [str(paths.BIN / "k6"), "inspect", "-e", f"LAB_PLAN={file}", script],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (inspected.returncode == 0) is understood, inspected.stderr
+    if understood:
+        assert parse_objective(objective).text == objective
+    else:
+        with pytest.raises(ValueError, match="is no"):
+            parse_objective(objective)
 
 
 def test_plans_are_listed(lab: Lab) -> None:
