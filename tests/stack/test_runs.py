@@ -184,7 +184,7 @@ TWO_PHASES = """\
 name: two
 about: Two spikes, one after the other
 script: spike
-request: {path: /hello?ms=100}
+request: {path: "/hello?ms=100"}
 phases:
   - {name: first, kind: users, value: 7, duration: 1m}
   - {name: second, kind: users, value: 3, start: 1s, duration: 1m}
