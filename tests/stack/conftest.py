@@ -14,17 +14,9 @@ from typing import Any
 import pytest
 
 from spikelab import paths
+from spikelab.stack_settings import PORT_NAMES
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
-
-PORTS = (
-    "TARGET_PORT",
-    "TARGET_MANAGEMENT_PORT",
-    "SOCKETS_EXPORTER_PORT",
-    "PROMETHEUS_PORT",
-    "INFLUXDB_PORT",
-    "GRAFANA_PORT",
-)
 
 
 @dataclass(frozen=True)
@@ -114,7 +106,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def make_lab(home: Path) -> Lab:
-    ports = dict(zip(PORTS, map(str, free_ports(len(PORTS))), strict=True))
+    ports = dict(zip(PORT_NAMES, map(str, free_ports(len(PORT_NAMES))), strict=True))
     own = {
         name: value
         for name, value in os.environ.items()
