@@ -62,7 +62,9 @@ JsonOption = Annotated[
 ]
 
 
-def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
+def command(
+    name: str, *, passes_options: bool = False
+) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Registers a command; its LabErrors become one line and the contract's exit code."""
 
     def register(function: Callable[P, None]) -> Callable[P, None]:
@@ -77,7 +79,8 @@ def command(name: str) -> Callable[[Callable[P, None]], Callable[P, None]]:
             except KeyboardInterrupt:
                 _end("interrupted", EXIT_INTERRUPTED)
 
-        return app.command(name)(guarded)
+        settings = {"ignore_unknown_options": passes_options}
+        return app.command(name, context_settings=settings)(guarded)
 
     return register
 
@@ -260,7 +263,7 @@ def open_dashboard() -> None:
     webbrowser.open(grafana)
 
 
-@command("test")
+@command("test", passes_options=True)
 def test(
     fast: Annotated[bool, typer.Option(help="leave out what takes over a minute")] = False,
     arguments: Annotated[
