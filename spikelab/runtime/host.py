@@ -160,9 +160,10 @@ class HostRuntime:
 
     def _refuse_other_settings(self) -> None:
         """The target's settings change with a restart of the target, the rest with one of all."""
+        target = load_target_declaration().settings
         for name, value in self.asked.values.items():
             running = self.settings.values.get(name)
-            if not name.startswith(("TOMCAT_", "TARGET_HELLO")) and running != value:
+            if name not in target and running != value:
                 raise LabError(
                     f"the stack runs with {name}={running}, not {value}: ./lab down first"
                 )

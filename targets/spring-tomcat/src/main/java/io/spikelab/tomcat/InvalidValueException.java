@@ -6,6 +6,6 @@ public final class InvalidValueException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
     public InvalidValueException(String name, String value, String reason) {
-        super(name + "=" + value + ": " + reason);
+        super(name + "=" + value.replaceAll("\\p{Cntrl}", "?") + ": " + reason);
     }
 }

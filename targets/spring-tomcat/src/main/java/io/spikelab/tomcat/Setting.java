@@ -58,7 +58,7 @@ public record Setting(String name, String property, Type type, String defaultVal
         String trimmed = value.strip();
         boolean valid = type == Type.BOOLEAN ? isBoolean(trimmed) : isInRange(trimmed);
         if (!valid) {
-            throw new InvalidValueException(source, printable(value), "must be " + allowed() + declaredIn);
+            throw new InvalidValueException(source, shortened(value), "must be " + allowed() + declaredIn);
         }
         return type == Type.BOOLEAN ? trimmed.toLowerCase(Locale.ROOT) : String.valueOf(Long.parseLong(trimmed));
     }
@@ -83,10 +83,8 @@ public record Setting(String name, String property, Type type, String defaultVal
         };
     }
 
-    /** A message is one line, whatever the value holds. */
-    private static String printable(String value) {
-        String shortened = value.length() > 60 ? value.substring(0, 60) + "..." : value;
-        return shortened.replaceAll("\\p{Cntrl}", "?");
+    private static String shortened(String value) {
+        return value.length() > 60 ? value.substring(0, 60) + "..." : value;
     }
 
     private static String text(Map<String, Object> declaration, String key) {

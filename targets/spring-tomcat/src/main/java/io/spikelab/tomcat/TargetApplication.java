@@ -1,5 +1,6 @@
 package io.spikelab.tomcat;
 
+import io.spikelab.tomcat.authz.TokenKeys;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.slf4j.Logger;
@@ -33,9 +34,11 @@ public class TargetApplication {
         properties.putAll(new SettingValues(TargetDescription.load(), environment,
                 Runtime.version().feature()).properties());
         properties.putAll(Addresses.properties(environment));
+        TokenKeys keys = TokenKeys.from(environment);
         SpringApplication application = new SpringApplication(TargetApplication.class);
         application.addInitializers(context -> context.getEnvironment().getPropertySources()
                 .addFirst(new MapPropertySource("target.yml", properties)));
+        application.addInitializers(context -> context.getBeanFactory().registerSingleton("tokenKeys", keys));
         application.addInitializers(initializers);
         return application.run();
     }

@@ -79,6 +79,14 @@ class QueueWaitTest {
     }
 
     @Test
+    void countsAuthorization() throws Exception {
+        assertEquals(200, target.send("POST", "/api/v1/auth/token").statusCode());
+        assertEquals(401, target.get("/api/v1/authz/ping").statusCode());
+        assertEquals(401, target.send("POST", "/api/v1/auth/logout").statusCode());
+        assertCounts(3);
+    }
+
+    @Test
     void leavesOutWhatTomcatRefusesByItself() throws Exception {
         for (String refused : List.of("nonsense\r\n\r\n", "GET /%zz HTTP/1.1\r\nHost: target\r\n\r\n",
                 "GET /hello HTTP/1.1\r\n\r\n", RawConnection.request("/META-INF/x", "close"),

@@ -21,7 +21,7 @@ final class RawConnection implements AutoCloseable {
     }
 
     RawConnection send(String text) throws IOException {
-        socket.getOutputStream().write(text.getBytes(StandardCharsets.US_ASCII));
+        socket.getOutputStream().write(text.getBytes(StandardCharsets.ISO_8859_1));
         return this;
     }
 

@@ -65,6 +65,13 @@ final class RunningTarget implements AutoCloseable {
         return send(port(), HttpRequest.newBuilder(), path);
     }
 
+    /** Sends a request without a body; headers as name, value, name, value. */
+    HttpResponse<String> send(String method, String path, String... headers)
+            throws IOException, InterruptedException {
+        HttpRequest.Builder request = HttpRequest.newBuilder().method(method, HttpRequest.BodyPublishers.noBody());
+        return send(port(), headers.length == 0 ? request : request.headers(headers), path);
+    }
+
     HttpResponse<String> management(String path, String... headers) throws IOException, InterruptedException {
         HttpRequest.Builder request = HttpRequest.newBuilder();
         return send(managementPort(), headers.length == 0 ? request : request.headers(headers), path);

@@ -13,7 +13,8 @@ class SettingMetricsTest {
         Map<String, String> settings = new HashMap<>(RunningTarget.settings("TOMCAT_MAX_THREADS", "31",
                 "TOMCAT_MIN_SPARE_THREADS", "3", "TOMCAT_MAX_QUEUE_CAPACITY", "77", "TOMCAT_MAX_CONNECTIONS", "501",
                 "TOMCAT_ACCEPT_COUNT", "12", "TOMCAT_CONNECTION_TIMEOUT", "9000", "TOMCAT_KEEP_ALIVE_TIMEOUT", "8000",
-                "TOMCAT_MAX_KEEP_ALIVE_REQUESTS", "5", "TARGET_HELLO_DELAY_MS", "7"));
+                "TOMCAT_MAX_KEEP_ALIVE_REQUESTS", "5", "TARGET_HELLO_DELAY_MS", "7",
+                "TARGET_AUTHZ_BLACKLIST_MAX_ENTRIES", "321"));
         try (RunningTarget target = RunningTarget.changed(settings)) {
             settings.put("TOMCAT_VIRTUAL_THREADS", "0");
             assertEquals(TargetDescription.load().settings().keySet(), settings.keySet());

@@ -36,6 +36,12 @@ class StartAndStopTest {
     }
 
     @Test
+    void endsWithOneLineOnAWrongKeyFile() throws Exception {
+        assertRefused(Map.of("AUTHZ_PRIVATE_KEY_FILE", "/absent"), "AUTHZ_PRIVATE_KEY_FILE=/absent: no such file; "
+                + "make one with: openssl genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:2048 -out FILE");
+    }
+
+    @Test
     void stopsWithinTwoSecondsAlthoughStaleRequestsAreQueued() throws Exception {
         int port = TargetProcess.freePort();
         Map<String, String> environment = Map.of("TARGET_PORT", String.valueOf(port), "TARGET_MANAGEMENT_PORT", "0",

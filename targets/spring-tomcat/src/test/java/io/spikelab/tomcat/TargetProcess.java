@@ -20,7 +20,8 @@ final class TargetProcess implements AutoCloseable {
     TargetProcess(Map<String, String> environment) throws IOException {
         ProcessBuilder builder = new ProcessBuilder(System.getProperty("java.home") + "/bin/java",
                 "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"), Main.class.getName());
-        builder.environment().keySet().removeIf(name -> name.startsWith("T") || name.contains("JAVA"));
+        builder.environment().keySet().removeIf(name -> name.startsWith("T") || name.startsWith("AUTHZ_")
+                || name.contains("JAVA"));
         builder.environment().putAll(environment);
         process = builder.redirectOutput(new File(output.toString())).redirectError(new File(errors.toString()))
                 .start();

@@ -2,6 +2,7 @@ package io.spikelab.tomcat.metrics;
 
 import io.prometheus.metrics.core.metrics.GaugeWithCallback;
 import io.prometheus.metrics.model.registry.PrometheusRegistry;
+import io.spikelab.tomcat.authz.LocalBlacklist;
 import io.spikelab.tomcat.worker.TrafficConnector;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -16,12 +17,13 @@ class SettingMetrics {
 
     @Bean
     InitializingBean settingGauges(PrometheusRegistry registry, TrafficConnector connector,
-            @Value("${target.hello-delay-ms}") double helloDelayMillis) {
+            LocalBlacklist blacklist, @Value("${target.hello-delay-ms}") double helloDelayMillis) {
         return () -> GaugeWithCallback.builder().name("tomcat_setting")
                 .help("Setting in effect, in its own unit; a boolean is 0 or 1, unlimited is +Inf").labelNames("name")
                 .callback(gauge -> connector.running().ifPresent(running -> {
                     effective(running).forEach((name, value) -> gauge.call(value, name));
                     gauge.call(helloDelayMillis, "TARGET_HELLO_DELAY_MS");
+                    gauge.call(blacklist.maximumEntries(), "TARGET_AUTHZ_BLACKLIST_MAX_ENTRIES");
                 })).register(registry);
     }
 

@@ -1,13 +1,11 @@
 package io.spikelab.tomcat.web;
 
-import io.spikelab.tomcat.InvalidValueException;
 import io.spikelab.tomcat.Setting;
 import io.spikelab.tomcat.TargetDescription;
 import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.io.OutputStream;
-import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.http.HttpStatus;
@@ -64,27 +62,18 @@ class TrafficController {
     ResponseEntity<byte[]> echo(HttpServletRequest request) throws IOException {
         byte[] body = request.getInputStream().readNBytes(MAXIMUM_ECHO_BYTES + 1);
         if (body.length > MAXIMUM_ECHO_BYTES) {
-            return line(HttpStatus.CONTENT_TOO_LARGE, "body: must be at most " + MAXIMUM_ECHO_BYTES + " bytes");
+            return PlainText.line(HttpStatus.CONTENT_TOO_LARGE,
+                    "body: must be at most " + MAXIMUM_ECHO_BYTES + " bytes");
         }
         String type = request.getContentType();
         return ResponseEntity.ok()
                 .header("Content-Type", type == null ? MediaType.APPLICATION_OCTET_STREAM_VALUE : type).body(body);
     }
 
-    @ExceptionHandler
-    ResponseEntity<byte[]> wrongParameter(InvalidValueException wrong) {
-        return line(HttpStatus.BAD_REQUEST, wrong.getMessage());
-    }
-
     /** A worker is interrupted only when the server stops. */
     @ExceptionHandler
     ResponseEntity<byte[]> stopping(InterruptedException stopping) {
-        return line(HttpStatus.SERVICE_UNAVAILABLE, "the target is stopping");
-    }
-
-    private static ResponseEntity<byte[]> line(HttpStatus status, String text) {
-        return ResponseEntity.status(status).contentType(MediaType.TEXT_PLAIN)
-                .body((text + "\n").getBytes(StandardCharsets.UTF_8));
+        return PlainText.line(HttpStatus.SERVICE_UNAVAILABLE, "the target is stopping");
     }
 
     private static byte[] chunk(int length) {
