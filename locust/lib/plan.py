@@ -1,0 +1,143 @@
+"""The plan of the run: the JSON file that LAB_PLAN names, or a run by hand without phases.
+
+The keys are those of the lab's plan files (docs/plans.md); k6's scripts read the same file.
+"""
+
+import json
+import math
+import os
+import re
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+KINDS = ("users", "rate")
+
+
+class PlanError(ValueError):
+    """A mistake of the user's, in one line."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """A stretch of load: `value` users in a closed loop, or `value` requests a second."""
+
+    name: str
+    kind: str
+    value: float
+    start_seconds: float
+    duration_seconds: float
+    url: str | None = None
+
+    @property
+    def end_seconds(self) -> float:
+        return self.start_seconds + self.duration_seconds
+
+    def users(self, throughput: float) -> int:
+        """Users that carry the phase; of a rate, each sends `throughput` requests a second."""
+        return math.ceil(self.value / throughput) if self.kind == "rate" else int(self.value)
+
+    def period_seconds(self, throughput: float) -> float:
+        """Time between the starts of a user's requests; 0 in a closed loop."""
+        return self.users(throughput) / self.value if self.kind == "rate" else 0.0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run's plan. Without phases the command line says how much load and how long."""
+
+    testid: str
+    url: str = "http://127.0.0.1:8080"
+    method: str = "GET"
+    path: str = "/hello"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: str | None = None
+    timeout_seconds: float = 60.0
+    keep_alive: bool = True
+    phases: tuple[Phase, ...] = ()
+    slo: tuple[str, ...] = ("success >= 99.9%",)
+    events_url: str = ""
+    events_database: str = "myk6db"
+    summary: str | None = None
+
+
+def seconds(text: str) -> float:
+    """Seconds of a duration such as ``250ms``, ``1.5s`` or ``1m30s``. Raises PlanError."""
+    if not text or _PART.sub("", text):
+        raise PlanError(f'duration "{text}": write a number with a unit, like 250ms, 60s or 1m30s')
+    return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+
+
+def read_plan(script: str, environ: Mapping[str, str] = os.environ) -> Plan:
+    """The plan in LAB_PLAN, or a run by hand of this script. Raises PlanError."""
+    path = environ.get("LAB_PLAN")
+    if not path:
+        return _by_hand(script, environ)
+    try:
+        return parse_plan(json.loads(Path(path).read_text(encoding="utf-8")))
+    except PlanError as error:
+        raise PlanError(f"LAB_PLAN={path}: {error}") from error
+    except KeyError as error:
+        raise PlanError(f"LAB_PLAN={path}: the key {error} is missing") from error
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        cure = "give the absolute path of a plan in JSON"
+        raise PlanError(f"LAB_PLAN={path}: {error}; {cure}") from error
+
+
+def _by_hand(script: str, environ: Mapping[str, str]) -> Plan:
+    utc = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    return Plan(
+        testid=environ.get("TESTID") or f"{utc}-locust-{script}-{secrets.token_hex(2)}",
+        url=environ.get("BASE_URL", Plan.url),
+        events_url=environ.get("INFLUXDB_URL", "http://127.0.0.1:8086"),
+    )
+
+
+def parse_plan(data: Mapping[str, Any]) -> Plan:
+    """A resolved plan. Raises PlanError, or KeyError for a key that must be there."""
+    request = data.get("request", {})
+    events = data.get("events") or {}
+    return Plan(
+        testid=data["testid"],
+        url=data["target"]["url"].rstrip("/"),
+        method=request.get("method", Plan.method),
+        path=request.get("path", Plan.path),
+        headers=dict(request.get("headers") or {}),
+        body=request.get("body"),
+        timeout_seconds=seconds(request.get("timeout", "60s")),
+        keep_alive=request.get("keep_alive", True),
+        phases=_phases(data["phases"]),
+        slo=tuple(data.get("slo", Plan.slo)),
+        events_url=events.get("url") or "",
+        events_database=events.get("database", Plan.events_database),
+        summary=data.get("summary"),
+    )
+
+
+def _phases(items: list[dict[str, Any]]) -> tuple[Phase, ...]:
+    phases = tuple(sorted(map(_phase, items), key=lambda phase: phase.start_seconds))
+    for before, after in pairwise(phases):
+        if after.start_seconds < before.end_seconds:
+            raise PlanError(
+                f'phase "{after.name}" starts before "{before.name}" ends; '
+                "Locust runs one phase at a time, k6 several"
+            )
+    return phases
+
+
+def _phase(item: Mapping[str, Any]) -> Phase:
+    name, kind, value = item["name"], item["kind"], item["value"]
+    if kind not in KINDS:
+        raise PlanError(f'phase "{name}": kind "{kind}" is none of {", ".join(KINDS)}')
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise PlanError(f'phase "{name}": {value} {kind}; give a number above 0')
+    if kind == "users" and value != int(value):
+        raise PlanError(f'phase "{name}": {value} users; give a whole number')
+    start, duration = seconds(item.get("start", "0s")), seconds(item["duration"])
+    return Phase(name, kind, value, start, duration, item.get("url"))

@@ -1,0 +1,60 @@
+"""Service-level objectives: ``success >= 99.9%``, ``p95 < 1s``; judged on every attempt."""
+
+import operator
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from lib.plan import PlanError, seconds
+from lib.tally import Tally
+
+MISSED = 99  # k6's exit code of a run that was measured and missed its thresholds
+
+_COMPARE: dict[str, Callable[[float, float], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+_FORM = re.compile(r"\s*(success|p\d{1,2}(?:[._]\d+)?)\s*(<=|>=|<|>)\s*([\d.]+)\s*(%|ms|s|m|)\s*")
+
+
+@dataclass(frozen=True)
+class Objective:
+    """`percentile` is None for the share of good answers; `limit` is a share or seconds."""
+
+    text: str
+    percentile: float | None
+    compare: str
+    limit: float
+
+    def measured(self, tally: Tally) -> float:
+        """A share, or seconds in which a failed request counts as infinite."""
+        if self.percentile is None:
+            return tally.success
+        return tally.percentile_seconds(self.percentile, failures_as_infinite=True)
+
+    def holds(self, tally: Tally) -> bool:
+        return _COMPARE[self.compare](self.measured(tally), self.limit)
+
+
+def parse_objective(text: str) -> Objective:
+    """An objective from its text. Raises PlanError that shows the form."""
+    match = _FORM.fullmatch(text)
+    if not match or (match[1] == "success") != (match[4] in ("%", "")):
+        raise PlanError(
+            f'slo "{text}": not understood; write it like "success >= 99.9%" or "p95 < 1s"'
+        )
+    name, compare, number, unit = match.groups()
+    if name == "success":
+        # Rounded, so that 99.9% and 0.999 are the same number.
+        limit = round(float(number) / 100, 12) if unit == "%" else float(number)
+        if limit > 1:
+            raise PlanError(f'slo "{text}": success is at most 100% or 1')
+        return Objective(text, None, compare, limit)
+    return Objective(text, float(name[1:].replace("_", ".")), compare, seconds(number + unit))
+
+
+def missed(objectives: Sequence[Objective], tally: Tally) -> list[Objective]:
+    """The objectives that do not hold; a run without a request misses all of them."""
+    return [each for each in objectives if not tally.requests or not each.holds(tally)]

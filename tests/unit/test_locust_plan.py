@@ -1,0 +1,123 @@
+"""locust/lib/plan.py and otel.py: what a run is made of. Locust itself is not needed."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spikelab import paths
+
+sys.path.insert(0, str(paths.ROOT / "locust"))
+from lib.otel import set_defaults
+from lib.plan import PlanError, parse_plan, read_plan, seconds
+
+
+def plan(**changes: Any) -> dict[str, Any]:
+    return {
+        "testid": "t1",
+        "target": {"url": "http://127.0.0.1:8080/"},
+        "request": {"method": "GET", "path": "/hello", "timeout": "5s", "keep_alive": False},
+        "phases": [{"name": "one", "kind": "rate", "value": 500, "duration": "1m30s"}],
+        "slo": ["success >= 99%"],
+        "events": {"url": "http://127.0.0.1:8086", "database": "myk6db"},
+        **changes,
+    }
+
+
+def phase(name: str, start: str, duration: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "name": name,
+        "kind": "users",
+        "value": 5,
+        "start": start,
+        "duration": duration,
+    } | changes
+
+
+def test_a_plan_is_read() -> None:
+    read = parse_plan(plan())
+    assert (read.testid, read.url, read.timeout_seconds) == ("t1", "http://127.0.0.1:8080", 5)
+    assert not read.keep_alive
+    assert (read.phases[0].kind, read.phases[0].end_seconds) == ("rate", 90)
+
+
+def test_users_of_a_rate_carry_exactly_the_rate() -> None:
+    one = parse_plan(plan()).phases[0]
+    for throughput in (0.3, 1, 3, 7):
+        users, period = one.users(throughput), one.period_seconds(throughput)
+        assert users / period == pytest.approx(500)
+        assert 1 / period <= throughput + 1e-9
+
+
+def test_users_of_a_closed_loop_have_no_period() -> None:
+    one = parse_plan(plan(phases=[phase("one", "0s", "5s")])).phases[0]
+    assert (one.users(3), one.period_seconds(3)) == (5, 0)
+
+
+def test_phases_are_put_in_order_and_may_touch() -> None:
+    read = parse_plan(plan(phases=[phase("two", "5s", "5s"), phase("one", "0s", "5s")]))
+    assert [each.name for each in read.phases] == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    ("phases", "says"),
+    [
+        ([phase("one", "0s", "6s"), phase("two", "5s", "5s")], '"two" starts before "one" ends'),
+        ([phase("one", "0s", "5s", kind="ramp")], 'kind "ramp"'),
+        ([phase("one", "0s", "5s", value=0)], "above 0"),
+        ([phase("one", "0s", "5s", value=True)], "above 0"),
+        ([phase("one", "0s", "5s", value=1.5)], "whole number"),
+        ([phase("one", "0s", "5 s")], "number with a unit"),
+        ([phase("one", "0s", "")], "number with a unit"),
+    ],
+)
+def test_a_wrong_phase_is_named(phases: list[dict[str, Any]], says: str) -> None:
+    with pytest.raises(PlanError, match=says):
+        parse_plan(plan(phases=phases))
+
+
+def test_durations() -> None:
+    assert [seconds(text) for text in ("250ms", "1.5s", "1m30s", "2h")] == [0.25, 1.5, 90, 7200]
+
+
+@pytest.mark.parametrize("text", ['{"testid":', "[]", '{"testid": "t1"}'])
+def test_a_file_that_is_no_plan_gets_one_line_that_names_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(text)
+    with pytest.raises(PlanError, match=r"LAB_PLAN=.*plan\.json") as caught:
+        read_plan("hello", {"LAB_PLAN": str(path)})
+    assert "\n" not in str(caught.value)
+
+
+def test_a_run_by_hand_has_no_phases_and_a_testid_of_its_own() -> None:
+    first, second = read_plan("hello", {}), read_plan("hello", {"TESTID": "mine"})
+    assert first.phases == ()
+    assert "-locust-hello-" in first.testid
+    assert second.testid == "mine"
+
+
+def test_the_plan_of_the_environment_is_taken(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_text(json.dumps(plan()))
+    assert read_plan("hello", {"LAB_PLAN": str(path), "TESTID": "not-this"}).testid == "t1"
+
+
+def test_otel_gets_defaults_and_labels() -> None:
+    environ = {"PROMETHEUS_URL": "http://prometheus:9090"}
+    assert set_defaults(environ, "a,b c") == "a,b c"
+    assert environ["OTEL_RESOURCE_ATTRIBUTES"] == "testid=a%2Cb%20c,driver=locust"
+    endpoint = environ["OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"]
+    assert endpoint == "http://prometheus:9090/api/v1/otlp/v1/metrics"
+    assert "instance" not in str(environ)
+
+
+def test_what_the_user_has_set_stays_and_names_the_run() -> None:
+    environ = {
+        "OTEL_RESOURCE_ATTRIBUTES": "team=x,testid=my%20run",
+        "OTEL_METRIC_EXPORT_INTERVAL": "5",
+    }
+    assert set_defaults(environ, "t1") == "my run"
+    assert environ["OTEL_RESOURCE_ATTRIBUTES"] == "team=x,testid=my%20run"
+    assert environ["OTEL_METRIC_EXPORT_INTERVAL"] == "5"

@@ -1,0 +1,111 @@
+"""locust/lib/slo.py, tally.py and summary.py: what a run says of itself."""
+
+import json
+import math
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from spikelab import paths
+
+sys.path.insert(0, str(paths.ROOT / "locust"))
+from lib.plan import PlanError
+from lib.slo import missed, parse_objective
+from lib.summary import write_summary
+from lib.tally import Tally, error_class
+
+
+def tally(good: int, failed: int, seconds: float = 0.2) -> Tally:
+    result = Tally()
+    for _ in range(good):
+        result.answer(seconds, 5)
+    for _ in range(failed):
+        result.failure(503, RuntimeError("503"))
+    return result
+
+
+def holds(text: str, measured: Tally) -> bool:
+    return not missed([parse_objective(text)], measured)
+
+
+def test_exactly_99_9_percent_is_met_and_one_failure_more_is_not() -> None:
+    for text in ("success >= 99.9%", "success >= 0.999"):
+        assert holds(text, tally(999, 1))
+        assert not holds(text, tally(998, 2))
+
+
+def test_failures_are_no_miss_by_themselves() -> None:
+    assert holds("success >= 50%", tally(5, 5))
+
+
+def test_a_run_without_a_request_misses() -> None:
+    assert not holds("success >= 0%", Tally())
+    assert not holds("p95 < 60m", Tally())
+    assert not holds("p95 > 1ms", Tally())
+
+
+def test_a_failed_request_counts_as_infinite() -> None:
+    assert holds("p95 < 1s", tally(95, 5))
+    assert not holds("p95 < 1s", tally(94, 6))
+    assert not holds("p99.9 < 10m", tally(998, 2))
+
+
+@pytest.mark.parametrize("text", ["p95 < 3", "success >= 5s", "success >= 101%", "fast", "p95 1s"])
+def test_an_objective_that_is_not_understood_is_named(text: str) -> None:
+    with pytest.raises(PlanError, match=r"slo "):
+        parse_objective(text)
+
+
+def test_percentiles_are_within_a_thousandth_of_the_exact_ones() -> None:
+    noise = Random(7)
+    values = sorted(noise.lognormvariate(-4, 1.5) for _ in range(20_000))
+    measured = Tally()
+    for value in values:
+        measured.answer(value, 0)
+    for percentile in (1, 50, 90, 99, 99.9):
+        exact = values[math.ceil(round(percentile * len(values) / 100, 6)) - 1]
+        got = measured.percentile_seconds(percentile, failures_as_infinite=False)
+        assert got == pytest.approx(exact, rel=0.001)
+    assert measured.percentile_seconds(100, failures_as_infinite=False) == values[-1]
+
+
+def test_workers_add_up_through_their_messages() -> None:
+    whole, part = tally(10, 1, 0.1), tally(5, 2, 0.9)
+    whole.add(Tally.from_message(json_keys_as_numbers(part)))
+    assert (whole.requests, whole.completed, whole.failures) == (18, 18, 3)
+    assert whole.percentile_seconds(100, failures_as_infinite=False) == 0.9
+    assert whole.good.total() == 15
+
+
+def json_keys_as_numbers(part: Tally) -> dict[str, object]:
+    message = part.to_message()
+    assert type(message["good"]) is dict  # Locust's messages carry plain types alone
+    assert type(message["errors"]) is dict
+    return message
+
+
+def test_errors_by_class() -> None:
+    assert error_class(404, RuntimeError()) == "http_4xx"
+    assert error_class(503, RuntimeError()) == "http_5xx"
+    assert error_class(0, ConnectionRefusedError()) == "refused"
+    assert error_class(0, ConnectionResetError()) == "reset"
+    assert error_class(0, BrokenPipeError()) == "reset"
+    assert error_class(0, TimeoutError()) == "request_timeout"
+    assert error_class(0, RuntimeError()) == "other"
+
+
+def test_the_summary_has_null_for_infinite(tmp_path: Path) -> None:
+    path = tmp_path / "summary.json"
+    mixed = tally(90, 9)
+    mixed.failure(0, ConnectionRefusedError())
+    write_summary(str(path), "t1", "2.47.0", {"one": mixed}, ["p95 < 1s"])
+    summary = json.loads(path.read_text())
+    phase = summary["phases"][0]
+    assert (phase["requests"], phase["completed"], phase["failures"]) == (100, 99, 10)
+    assert (phase["errors"]["http_5xx"], phase["errors"]["refused"]) == (9, 1)
+    assert phase["latency_with_failures_seconds"]["p95"] is None
+    assert phase["latency_seconds"]["p95"] == pytest.approx(0.2, rel=0.001)
+    assert phase["response_bytes_mean"] == 5
+    assert summary["thresholds"] == {"failed": ["p95 < 1s"]}
