@@ -6,9 +6,10 @@ from statistics import median
 from spikelab.record import Step, Wave
 from spikelab.stores.influxdb import InfluxDB
 
-# Answers closer together than this belong to one wave. Inside a wave they are milliseconds apart;
-# between waves stays what the spread of the start leaves of the service time.
-_GAP_SECONDS = 0.25
+# Answers of one wave are as far apart as their users' starts were, and a user whose start was late
+# leaves a gap of that size. Between waves stays what the spread leaves of the service time.
+_SMALLEST_GAP_SECONDS = 0.25
+_LARGEST_GAP_SECONDS = 1.0
 
 
 def step_waves(influxdb: InfluxDB, testid: str, step: Step) -> list[Wave]:
@@ -19,18 +20,19 @@ def step_waves(influxdb: InfluxDB, testid: str, step: Step) -> list[Wave]:
         "AND \"expected_response\" = 'true'"
     )
     start = step.started.timestamp()
-    return waves([row["time"] / 1000 - start for row in rows])
+    return waves([row["time"] / 1000 - start for row in rows], step.start_spread_seconds or 0.0)
 
 
-def waves(answer_seconds: Sequence[float]) -> list[Wave]:
-    """Groups times (seconds since the start) that no gap of a quarter second separates.
+def waves(answer_seconds: Sequence[float], start_spread_seconds: float) -> list[Wave]:
+    """Groups times (seconds since the start) that no gap above the spread of the start separates.
 
-    >>> waves([5.0, 5.1, 10.0])
+    >>> waves([5.0, 5.1, 10.0], start_spread_seconds=0.1)
     [Wave(answers=2, at_seconds=5.05), Wave(answers=1, at_seconds=10.0)]
     """
+    gap = min(max(start_spread_seconds, _SMALLEST_GAP_SECONDS), _LARGEST_GAP_SECONDS)
     groups: list[list[float]] = []
     for seconds in sorted(answer_seconds):
-        if groups and seconds - groups[-1][-1] < _GAP_SECONDS:
+        if groups and seconds - groups[-1][-1] <= gap:
             groups[-1].append(seconds)
         else:
             groups.append([seconds])
