@@ -29,7 +29,7 @@ def waves(answer_seconds: Sequence[float], start_spread_seconds: float) -> list[
     >>> waves([5.0, 5.1, 10.0], start_spread_seconds=0.1)
     [Wave(answers=2, at_seconds=5.05), Wave(answers=1, at_seconds=10.0)]
     """
-    gap = min(max(start_spread_seconds, _SMALLEST_GAP_SECONDS), _LARGEST_GAP_SECONDS)
+    gap = min(start_spread_seconds + _SMALLEST_GAP_SECONDS, _LARGEST_GAP_SECONDS)
     groups: list[list[float]] = []
     for seconds in sorted(answer_seconds):
         if groups and seconds - groups[-1][-1] <= gap:
