@@ -1,8 +1,5 @@
 """Reading a /metrics page directly: what the target and the sockets say right now."""
 
-import math
-from collections.abc import Iterable
-
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -30,10 +27,3 @@ def read_samples(url: str, label: str = "", timeout_seconds: float = 5.0) -> Sam
 def first(samples: Samples, name: str) -> float | None:
     """The first sample of that name, whatever its label."""
     return next((value for (each, _), value in samples.items() if each == name), None)
-
-
-def total(samples: Samples, names: Iterable[str]) -> float:
-    """The sum over the samples of these names that are numbers."""
-    return sum(
-        value for (each, _), value in samples.items() if each in names and not math.isnan(value)
-    )

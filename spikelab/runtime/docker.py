@@ -11,7 +11,7 @@ from spikelab.console import working
 from spikelab.errors import LabError
 from spikelab.runtime import COMPONENTS, ComponentStatus, DriverCommand, Endpoints
 from spikelab.runtime.addresses import address, components_without, published
-from spikelab.stack_settings import StackSettings, load_stack_settings
+from spikelab.stack_settings import load_stack_settings
 from spikelab.target_settings import Value
 
 _SERVICES = {name: name for name in COMPONENTS} | {"sockets": "sockets-exporter"}
@@ -35,8 +35,8 @@ class DockerRuntime:
 
     name = "docker"
 
-    def __init__(self, settings: StackSettings | None = None) -> None:
-        self.settings = settings or load_stack_settings()
+    def __init__(self) -> None:
+        self.settings = load_stack_settings()
 
     @staticmethod
     def unusable() -> str | None:

@@ -46,9 +46,9 @@ class HostRuntime:
 
     name = "host"
 
-    def __init__(self, settings: StackSettings | None = None) -> None:
+    def __init__(self) -> None:
         self.supervisor = Supervisor()
-        self.asked = settings or load_stack_settings()
+        self.asked = load_stack_settings()
         # What runs keeps the addresses that it was started with, whatever is asked for now.
         self.settings = self._started_with() or self.asked
 

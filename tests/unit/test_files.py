@@ -9,7 +9,7 @@ import yaml
 from dotenv import dotenv_values
 
 from spikelab import paths
-from spikelab.record import json_schema
+from spikelab.record import ERROR_CLASSES, json_schema
 from spikelab.target_settings import load_target_declaration
 from spikelab.tool_pins import declared_tools
 
@@ -74,6 +74,15 @@ def test_both_runtimes_start_prometheus_with_the_same_flags() -> None:
     host = {flag.split("=")[0] for flag in line[1].split()}
     docker = {flag.split("=")[0] for flag in COMPOSE["services"]["prometheus"]["command"]}
     assert host - set(own_to_a_runtime) == docker - set(own_to_a_runtime)
+
+
+def test_every_driver_sorts_failures_into_the_record_s_classes() -> None:
+    locust = (paths.ROOT / "locust" / "lib" / "tally.py").read_text()
+    listed = re.search(r"ERROR_CLASSES = \(([^)]*)\)", locust)
+    assert listed
+    assert tuple(re.findall(r'"(\w+)"', listed[1])) == ERROR_CLASSES
+    k6 = (paths.K6 / "lib" / "attempt.js").read_text()
+    assert set(re.findall(r"return '(\w+)'", k6)) == set(ERROR_CLASSES)
 
 
 def test_the_published_schema_is_that_of_the_code() -> None:
