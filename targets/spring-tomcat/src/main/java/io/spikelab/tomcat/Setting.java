@@ -1,5 +1,6 @@
 package io.spikelab.tomcat;
 
+import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.regex.Pattern;
@@ -9,34 +10,41 @@ import java.util.regex.Pattern;
  *
  * @param name environment variable
  * @param property Spring property it sets
- * @param type integer, milliseconds or boolean
+ * @param type integer, milliseconds, boolean or choice
  * @param defaultValue the declared default, as text
- * @param minimum smallest number allowed; not used for a boolean
- * @param maximum largest number allowed; not used for a boolean
+ * @param minimum smallest number allowed
+ * @param maximum largest number allowed
+ * @param choices what a choice may be; empty for every other type
  * @param defaultFollows variable whose value replaces the default, or null
  * @param atMost variable that a value set by hand may not exceed, or null
  * @param needsJava Java release that {@code true} needs, or 0
  */
 public record Setting(String name, String property, Type type, String defaultValue, long minimum, long maximum,
-        String defaultFollows, String atMost, int needsJava) {
+        List<String> choices, String defaultFollows, String atMost, int needsJava) {
 
     private static final Pattern WHOLE_NUMBER = Pattern.compile("[+-]?[0-9]{1,18}");
 
     /** How the text of a value is read. */
     public enum Type {
-        INTEGER, MILLISECONDS, BOOLEAN
+        INTEGER, MILLISECONDS, BOOLEAN, CHOICE
     }
 
     static Setting declared(String name, Map<String, Object> declaration) {
         return new Setting(name, text(declaration, "property"),
                 Type.valueOf(text(declaration, "type").toUpperCase(Locale.ROOT)), text(declaration, "default"),
-                number(declaration, "minimum"), number(declaration, "maximum"),
+                number(declaration, "minimum"), number(declaration, "maximum"), texts(declaration, "choices"),
                 (String) declaration.get("default_follows"), (String) declaration.get("at_most"),
                 (int) number(declaration, "needs_java"));
     }
 
     static Setting port(String name, String property, int defaultPort) {
-        return new Setting(name, property, Type.INTEGER, String.valueOf(defaultPort), 0, 65535, null, null, 0);
+        return new Setting(name, property, Type.INTEGER, String.valueOf(defaultPort), 0, 65535, List.of(), null, null,
+                0);
+    }
+
+    /** A whole number that is given elsewhere than in the environment. */
+    public static Setting wholeNumber(long minimum, long maximum) {
+        return new Setting(null, null, Type.INTEGER, null, minimum, maximum, List.of(), null, null, 0);
     }
 
     /**
@@ -56,11 +64,22 @@ public record Setting(String name, String property, Type type, String defaultVal
 
     private String parse(String source, String value, String declaredIn) {
         String trimmed = value.strip();
-        boolean valid = type == Type.BOOLEAN ? isBoolean(trimmed) : isInRange(trimmed);
-        if (!valid) {
+        if (!isValid(trimmed)) {
             throw new InvalidValueException(source, shortened(value), "must be " + allowed() + declaredIn);
         }
-        return type == Type.BOOLEAN ? trimmed.toLowerCase(Locale.ROOT) : String.valueOf(Long.parseLong(trimmed));
+        return isNumber() ? String.valueOf(Long.parseLong(trimmed)) : trimmed.toLowerCase(Locale.ROOT);
+    }
+
+    private boolean isNumber() {
+        return type == Type.INTEGER || type == Type.MILLISECONDS;
+    }
+
+    private boolean isValid(String value) {
+        return switch (type) {
+            case BOOLEAN -> isBoolean(value);
+            case CHOICE -> choices.contains(value);
+            case INTEGER, MILLISECONDS -> isInRange(value);
+        };
     }
 
     private boolean isInRange(String value) {
@@ -78,6 +97,7 @@ public record Setting(String name, String property, Type type, String defaultVal
     private String allowed() {
         return switch (type) {
             case BOOLEAN -> "true or false";
+            case CHOICE -> String.join(" or ", choices);
             case INTEGER -> "an integer from " + minimum + " to " + maximum;
             case MILLISECONDS -> "milliseconds, an integer from " + minimum + " to " + maximum;
         };
@@ -89,6 +109,10 @@ public record Setting(String name, String property, Type type, String defaultVal
 
     private static String text(Map<String, Object> declaration, String key) {
         return String.valueOf(declaration.get(key));
+    }
+
+    private static List<String> texts(Map<String, Object> declaration, String key) {
+        return declaration.get(key) instanceof List<?> list ? list.stream().map(String::valueOf).toList() : List.of();
     }
 
     private static long number(Map<String, Object> declaration, String key) {

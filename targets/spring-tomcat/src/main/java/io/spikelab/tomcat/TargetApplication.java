@@ -1,8 +1,10 @@
 package io.spikelab.tomcat;
 
+import io.spikelab.tomcat.authz.RedisAddress;
 import io.spikelab.tomcat.authz.TokenKeys;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Optional;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.boot.SpringApplication;
@@ -35,10 +37,14 @@ public class TargetApplication {
                 Runtime.version().feature()).properties());
         properties.putAll(Addresses.properties(environment));
         TokenKeys keys = TokenKeys.from(environment);
+        Optional<RedisAddress> redis = RedisAddress.from(environment,
+                (String) properties.get("target.authz-blacklist"));
         SpringApplication application = new SpringApplication(TargetApplication.class);
         application.addInitializers(context -> context.getEnvironment().getPropertySources()
                 .addFirst(new MapPropertySource("target.yml", properties)));
         application.addInitializers(context -> context.getBeanFactory().registerSingleton("tokenKeys", keys));
+        redis.ifPresent(address -> application.addInitializers(
+                context -> context.getBeanFactory().registerSingleton("redisAddress", address)));
         application.addInitializers(initializers);
         return application.run();
     }

@@ -1,5 +1,12 @@
 package io.spikelab.tomcat;
 
+import static io.spikelab.tomcat.AuthzCalls.PING;
+import static io.spikelab.tomcat.AuthzCalls.TOKEN;
+import static io.spikelab.tomcat.AuthzCalls.counter;
+import static io.spikelab.tomcat.AuthzCalls.logout;
+import static io.spikelab.tomcat.AuthzCalls.mint;
+import static io.spikelab.tomcat.AuthzCalls.ping;
+import static io.spikelab.tomcat.AuthzCalls.tokenIn;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertNotEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
@@ -22,9 +29,6 @@ import org.junit.jupiter.api.io.TempDir;
 /** Tokens from their making to their end, each test on a target of its own. */
 class AuthzTest {
 
-    private static final String PING = "/api/v1/authz/ping";
-    private static final String TOKEN = "/api/v1/auth/token";
-    private static final String LOGOUT = "/api/v1/auth/logout";
     private static final String FULL = "ext_authz_blacklist_full";
     private static final String SIZE = "ext_authz_blacklist_cache_size";
 
@@ -173,7 +177,9 @@ class AuthzTest {
                     "ext_authz_request_duration_seconds_bucket{le=\"1.0E-5\"}",
                     "ext_authz_request_duration_seconds_bucket{le=\"10.0\"}",
                     "ext_authz_jwt_verify_duration_seconds_bucket{le=\"1.0E-5\"}",
-                    "ext_authz_blacklist_cache_lookup_duration_seconds_bucket{le=\"1.0E-8\"}")) {
+                    "ext_authz_blacklist_cache_lookup_duration_seconds_bucket{le=\"1.0E-8\"}",
+                    "ext_authz_blacklist_redis_hits_total", "ext_authz_blacklist_redis_misses_total",
+                    "ext_authz_blacklist_redis_lookup_duration_seconds_bucket{le=\"1.0E-6\"}")) {
                 assertEquals(0, target.metric(name), name);
             }
             double timerCost = target.metric("ext_authz_timer_cost_seconds");
@@ -182,7 +188,7 @@ class AuthzTest {
                     .filter(metric -> metric instanceof HistogramSnapshot histogram
                             && metric.getMetadata().getName().startsWith("ext_authz_")
                             && histogram.getDataPoints().get(0).getNativeSchema() == 5).count();
-            assertEquals(3, natives);
+            assertEquals(4, natives);
         }
     }
 
@@ -202,26 +208,5 @@ class AuthzTest {
             throws Exception {
         assertEquals(401, answer.statusCode());
         assertTrue(target.metric(counter("deny", refusal.label())) > 0, refusal.label());
-    }
-
-    private static String counter(String decision, String reason) {
-        return "ext_authz_requests_total{decision=\"" + decision + "\",reason=\"" + reason + "\"}";
-    }
-
-    private static HttpResponse<String> ping(RunningTarget target, String token) throws Exception {
-        return target.send("GET", PING, "Authorization", "Bearer " + token);
-    }
-
-    private static int logout(RunningTarget target, String token) throws Exception {
-        return target.send("POST", LOGOUT, "Authorization", "Bearer " + token).statusCode();
-    }
-
-    private static String mint(RunningTarget target, String query) throws Exception {
-        return tokenIn(target.send("POST", TOKEN + query));
-    }
-
-    private static String tokenIn(HttpResponse<String> answer) {
-        assertEquals(200, answer.statusCode());
-        return answer.body().split("\"")[3];
     }
 }

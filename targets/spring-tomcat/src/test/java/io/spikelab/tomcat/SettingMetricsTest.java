@@ -17,6 +17,7 @@ class SettingMetricsTest {
                 "TARGET_AUTHZ_BLACKLIST_MAX_ENTRIES", "321"));
         try (RunningTarget target = RunningTarget.changed(settings)) {
             settings.put("TOMCAT_VIRTUAL_THREADS", "0");
+            settings.put("AUTHZ_BLACKLIST", "0");
             assertEquals(TargetDescription.load().settings().keySet(), settings.keySet());
             for (Map.Entry<String, String> setting : settings.entrySet()) {
                 assertEquals(Double.parseDouble(setting.getValue()),

@@ -21,6 +21,7 @@ class SettingValuesTest {
         "TOMCAT_CONNECTION_TIMEOUT|20s|must be milliseconds, an integer from 1 to 3600000 (target.yml)",
         "TOMCAT_VIRTUAL_THREADS|yes|must be true or false (target.yml)",
         "TOMCAT_VIRTUAL_THREADS|true|needs Java 21 or newer, this is Java 17 (target.yml)",
+        "AUTHZ_BLACKLIST|remote|must be local or redis (target.yml)",
         "TOMCAT_MIN_SPARE_THREADS|201|must not exceed TOMCAT_MAX_THREADS=200 (target.yml)",
     })
     void refusesAWrongValueInOneLine(String name, String value, String reason) {

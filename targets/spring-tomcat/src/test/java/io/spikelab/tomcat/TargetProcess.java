@@ -6,18 +6,21 @@ import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
+import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
 
 /** The target as a process of its own, with its exit code and what it printed. */
-final class TargetProcess implements AutoCloseable {
+final class TargetProcess extends TargetClient {
 
     private final Path output = Files.createTempFile("target", ".out");
     private final Path errors = Files.createTempFile("target", ".err");
+    private final Map<String, String> environment;
     private final Process process;
 
     TargetProcess(Map<String, String> environment) throws IOException {
+        this.environment = environment;
         ProcessBuilder builder = new ProcessBuilder(System.getProperty("java.home") + "/bin/java",
                 "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"), Main.class.getName());
         builder.environment().keySet().removeIf(name -> name.startsWith("T") || name.startsWith("AUTHZ_")
@@ -25,6 +28,24 @@ final class TargetProcess implements AutoCloseable {
         builder.environment().putAll(environment);
         process = builder.redirectOutput(new File(output.toString())).redirectError(new File(errors.toString()))
                 .start();
+    }
+
+    /** Starts on ports of its own, with the settings given beside them. */
+    static TargetProcess onFreePorts(Map<String, String> settings) throws IOException {
+        Map<String, String> environment = new HashMap<>(settings);
+        environment.put("TARGET_PORT", String.valueOf(freePort()));
+        environment.put("TARGET_MANAGEMENT_PORT", String.valueOf(freePort()));
+        return new TargetProcess(environment);
+    }
+
+    @Override
+    int port() {
+        return Integer.parseInt(environment.get("TARGET_PORT"));
+    }
+
+    @Override
+    int managementPort() {
+        return Integer.parseInt(environment.get("TARGET_MANAGEMENT_PORT"));
     }
 
     static int freePort() throws IOException {

@@ -8,12 +8,14 @@ final class Authorizer {
     private static final String SCHEME = "Bearer";
 
     private final Tokens tokens;
-    private final LocalBlacklist blacklist;
+    private final Blacklist blacklist;
+    private final LookupMetrics lookups;
     private final AuthzMetrics metrics;
 
-    Authorizer(Tokens tokens, LocalBlacklist blacklist, AuthzMetrics metrics) {
+    Authorizer(Tokens tokens, Blacklist blacklist, LookupMetrics lookups, AuthzMetrics metrics) {
         this.tokens = tokens;
         this.blacklist = blacklist;
+        this.lookups = lookups;
         this.metrics = metrics;
     }
 
@@ -37,17 +39,22 @@ final class Authorizer {
 
     /** Revokes the presented token, which has to be valid itself, until it expires. */
     Revocation revoke(String authorization) {
-        Revocation result = Revocation.INVALID_TOKEN;
-        try {
-            VerifiedToken token = tokens.verifier().verify(bearerToken(authorization));
-            if (!blacklist.holds(token.id())) {
-                result = blacklist.revoke(token) ? Revocation.ACCEPTED : Revocation.BLACKLIST_FULL;
-            }
-        } catch (RefusedException refused) {
-            // Counted below; the caller is not told which reason it was.
-        }
+        Revocation result = revokeVerified(authorization);
         metrics.countRevocation(result);
         return result;
+    }
+
+    private Revocation revokeVerified(String authorization) {
+        try {
+            VerifiedToken token = tokens.verifier().verify(bearerToken(authorization));
+            if (blacklist.holds(token.id())) {
+                return Revocation.INVALID_TOKEN;
+            }
+            return blacklist.revoke(token) ? Revocation.ACCEPTED : Revocation.BLACKLIST_FULL;
+        } catch (RefusedException refused) {
+            return refused.refusal() == Refusal.BLACKLIST_UNAVAILABLE ? Revocation.BLACKLIST_UNAVAILABLE
+                    : Revocation.INVALID_TOKEN;
+        }
     }
 
     private Refusal decide(String authorization) {
@@ -72,11 +79,17 @@ final class Authorizer {
         }
     }
 
-    private boolean isRevoked(VerifiedToken token) {
+    private boolean isRevoked(VerifiedToken token) throws RefusedException {
         long begin = System.nanoTime();
-        boolean held = blacklist.holds(token.id());
-        metrics.observeLookup(System.nanoTime() - begin, held);
-        return held;
+        try {
+            boolean held = blacklist.holds(token.id());
+            lookups.observe(System.nanoTime() - begin);
+            lookups.count(held);
+            return held;
+        } catch (RefusedException unanswered) {
+            lookups.observe(System.nanoTime() - begin);
+            throw unanswered;
+        }
     }
 
     /** What follows the scheme, whose case does not matter; one space is meant, more are forgiven. */

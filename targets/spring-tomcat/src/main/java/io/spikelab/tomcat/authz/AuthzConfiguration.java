@@ -3,7 +3,6 @@ package io.spikelab.tomcat.authz;
 import io.prometheus.metrics.model.registry.PrometheusRegistry;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
-import org.springframework.beans.factory.annotation.Value;
 import org.springframework.boot.context.event.ApplicationReadyEvent;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.annotation.Bean;
@@ -29,13 +28,11 @@ class AuthzConfiguration {
     }
 
     @Bean
-    LocalBlacklist blacklist(@Value("${target.authz-blacklist-max-entries}") int maximumEntries, TokenClock clock) {
-        return new LocalBlacklist(maximumEntries, clock);
-    }
-
-    @Bean
-    Authorizer authorizer(Tokens tokens, LocalBlacklist blacklist, PrometheusRegistry registry) {
-        return new Authorizer(tokens, blacklist, new AuthzMetrics(registry, blacklist, timerCostSeconds::obtain));
+    Authorizer authorizer(Tokens tokens, Blacklist blacklist, LocalBlacklist local, PrometheusRegistry registry) {
+        LookupMetrics cache = LookupMetrics.ofCache(registry);
+        LookupMetrics redis = LookupMetrics.ofRedis(registry);
+        return new Authorizer(tokens, blacklist, blacklist instanceof RedisBlacklist ? redis : cache,
+                new AuthzMetrics(registry, local, timerCostSeconds::obtain));
     }
 
     /** What the start does not wait for, so that the first request does not either. */

@@ -25,12 +25,13 @@ import org.springframework.web.bind.annotation.RestController;
 class AuthzController {
 
     static final int DEFAULT_SECONDS = 1800;
-    private static final Setting TTL =
-            new Setting("ttl", null, Setting.Type.INTEGER, null, 1, 86_400, null, null, 0);
+    private static final Setting TTL = Setting.wholeNumber(1, TokenIssuer.LONGEST_SECONDS);
     private static final int MAXIMUM_SUBJECT_CHARACTERS = 128;
     private static final byte[] ALLOWED = "ok\n".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] REFUSED = "unauthorized\n".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] FULL = "not revoked: the blacklist is full\n".getBytes(StandardCharsets.US_ASCII);
+    private static final byte[] UNAVAILABLE =
+            "not revoked: the blacklist is unavailable\n".getBytes(StandardCharsets.US_ASCII);
 
     private final Authorizer authorizer;
     private final Tokens tokens;
@@ -75,6 +76,8 @@ class AuthzController {
             response.setStatus(HttpServletResponse.SC_NO_CONTENT);
         } else if (result == Revocation.BLACKLIST_FULL) {
             write(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, FULL);
+        } else if (result == Revocation.BLACKLIST_UNAVAILABLE) {
+            write(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, UNAVAILABLE);
         } else {
             refuse(response);
         }

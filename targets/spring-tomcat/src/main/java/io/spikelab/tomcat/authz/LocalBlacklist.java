@@ -1,6 +1,7 @@
 package io.spikelab.tomcat.authz;
 
 import java.time.Instant;
+import java.util.List;
 import java.util.Map;
 import java.util.PriorityQueue;
 import java.util.concurrent.ConcurrentHashMap;
@@ -13,7 +14,7 @@ import org.slf4j.LoggerFactory;
  * <p>Where the bound leaves no room, the revocation is refused and the list is incomplete: any token it does not
  * hold may be the revoked one. It is complete again when the last token whose revocation was refused has expired.
  */
-public final class LocalBlacklist {
+public final class LocalBlacklist implements Blacklist {
 
     private static final Logger LOG = LoggerFactory.getLogger(LocalBlacklist.class);
 
@@ -41,17 +42,14 @@ public final class LocalBlacklist {
         return maximumEntries;
     }
 
-    /** Whether the token is revoked. Takes no lock; an expired token's id may or may not be found. */
-    boolean holds(String id) {
+    /** Takes no lock; an expired token's id may or may not be found. */
+    @Override
+    public boolean holds(String id) {
         return expiryById.containsKey(id);
     }
 
-    /**
-     * Revokes a token until it expires.
-     *
-     * @return false where there is no room for it
-     */
-    synchronized boolean revoke(VerifiedToken token) {
+    @Override
+    public synchronized boolean revoke(VerifiedToken token) {
         forgetExpired();
         Long known = expiryById.get(token.id());
         if (known != null && known >= token.expiresMillis()) {
@@ -66,8 +64,8 @@ public final class LocalBlacklist {
         return true;
     }
 
-    /** Whether a token that is not held may have been revoked all the same. */
-    boolean isIncomplete() {
+    @Override
+    public boolean isIncomplete() {
         long until = incompleteUntil;
         return until != 0 && clock.millis() < until;
     }
@@ -76,6 +74,13 @@ public final class LocalBlacklist {
     synchronized int size() {
         forgetExpired();
         return expiryById.size();
+    }
+
+    /** Every entry whose token has not expired. */
+    synchronized List<VerifiedToken> entries() {
+        forgetExpired();
+        return expiryById.entrySet().stream().map(entry -> new VerifiedToken(entry.getKey(), entry.getValue()))
+                .toList();
     }
 
     /** Entries that have been dropped because their tokens expired. */

@@ -17,7 +17,9 @@ public enum Refusal {
     NOT_YET_VALID,
     REVOKED,
     /** Not known to be revoked, but a revocation was refused for want of room. */
-    BLACKLIST_FULL;
+    BLACKLIST_FULL,
+    /** Not known to be revoked, and who would know cannot be asked. */
+    BLACKLIST_UNAVAILABLE;
 
     /** Its value of the label {@code reason}. */
     public String label() {

@@ -15,6 +15,9 @@ import java.util.Date;
 /** Mints tokens signed with RS256; safe for use by many threads. */
 final class TokenIssuer {
 
+    /** The longest lifetime that the token endpoint gives. */
+    static final long LONGEST_SECONDS = 86_400;
+
     private static final int ID_BYTES = 16;
 
     private final JWSSigner signer;

@@ -22,7 +22,7 @@ final class TokenVerifier {
     private static final Base64.Decoder DECODER = Base64.getUrlDecoder();
     private static final Base64.Encoder ENCODER = Base64.getUrlEncoder().withoutPadding();
     /** An id is kept in memory while its token is revoked. */
-    private static final int MAXIMUM_ID_CHARACTERS = 255;
+    static final int MAXIMUM_ID_CHARACTERS = 255;
 
     private final JWSVerifier signatures;
     private final String keyId;

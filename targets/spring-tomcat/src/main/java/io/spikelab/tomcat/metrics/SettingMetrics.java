@@ -2,6 +2,8 @@ package io.spikelab.tomcat.metrics;
 
 import io.prometheus.metrics.core.metrics.GaugeWithCallback;
 import io.prometheus.metrics.model.registry.PrometheusRegistry;
+import io.spikelab.tomcat.Setting;
+import io.spikelab.tomcat.TargetDescription;
 import io.spikelab.tomcat.authz.LocalBlacklist;
 import io.spikelab.tomcat.worker.TrafficConnector;
 import java.util.LinkedHashMap;
@@ -17,13 +19,19 @@ class SettingMetrics {
 
     @Bean
     InitializingBean settingGauges(PrometheusRegistry registry, TrafficConnector connector,
-            LocalBlacklist blacklist, @Value("${target.hello-delay-ms}") double helloDelayMillis) {
+            LocalBlacklist blacklist, TargetDescription description,
+            @Value("${target.hello-delay-ms}") double helloDelayMillis,
+            @Value("${target.authz-blacklist}") String blacklistPlace) {
+        Setting place = description.setting("AUTHZ_BLACKLIST");
         return () -> GaugeWithCallback.builder().name("tomcat_setting")
-                .help("Setting in effect, in its own unit; a boolean is 0 or 1, unlimited is +Inf").labelNames("name")
+                .help("Setting in effect, in its own unit; a boolean is 0 or 1, a choice its place from 0, "
+                        + "unlimited is +Inf")
+                .labelNames("name")
                 .callback(gauge -> connector.running().ifPresent(running -> {
                     effective(running).forEach((name, value) -> gauge.call(value, name));
                     gauge.call(helloDelayMillis, "TARGET_HELLO_DELAY_MS");
                     gauge.call(blacklist.maximumEntries(), "TARGET_AUTHZ_BLACKLIST_MAX_ENTRIES");
+                    gauge.call(place.choices().indexOf(blacklistPlace), place.name());
                 })).register(registry);
     }
 

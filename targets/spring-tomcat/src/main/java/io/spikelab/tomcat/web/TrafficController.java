@@ -24,8 +24,7 @@ class TrafficController {
 
     static final int MAXIMUM_ECHO_BYTES = 10 << 20;
 
-    private static final Setting BYTES =
-            new Setting("n", null, Setting.Type.INTEGER, null, 0, 1L << 30, null, null, 0);
+    private static final Setting BYTES = Setting.wholeNumber(0, 1L << 30);
     private static final byte[] CHUNK = chunk(8192);
 
     private final Setting delay;
