@@ -19,6 +19,7 @@ from spikelab.host_facts import USER_BYTES, ephemeral_ports, most_users, open_fi
 from spikelab.runtime.addresses import PORTS
 from spikelab.runtime.docker import DockerRuntime
 from spikelab.runtime.grafana import find_grafana
+from spikelab.runtime.on_demand import ADVICE, find_program
 from spikelab.runtime.ports import holder
 from spikelab.stack_settings import load_stack_settings
 from spikelab.target_settings import load_target_declaration
@@ -215,6 +216,36 @@ def grafana() -> Finding:
     return Finding("Grafana", "ok", str(home))
 
 
+def proxy() -> Finding:
+    return _on_demand(
+        "HAProxy", "proxy", r"version (\d+)\.(\d+)", "no plan through the proxy on the host runtime"
+    )
+
+
+def redis() -> Finding:
+    return _on_demand(
+        "Redis", "redis", r"v=(\d+)\.(\d+)", "no broker of revocations on the host runtime"
+    )
+
+
+def _on_demand(name: str, component: str, pattern: str, without: str) -> Finding:
+    program = find_program(component)
+    if program is None:
+        return Finding(name, "limits", "not found", f"{without}: {ADVICE[component]}")
+    version = _version(program, "-v", pattern)
+    return Finding(name, "ok", _dotted(version) if version else program)
+
+
+def locust() -> Finding:
+    program = paths.LOCUST_VENV / "bin" / "locust"
+    version = _version(str(program), "--version", r"locust (\d+)\.(\d+)\.(\d+)")
+    if version is None:
+        return Finding(
+            "Locust", "ok", "not installed yet", "a plan's first run with it installs it"
+        )
+    return Finding("Locust", "ok", _dotted(version))
+
+
 def _version(program: str, argument: str, pattern: str) -> tuple[int, ...] | None:
     if shutil.which(program) is None:
         return None
@@ -232,6 +263,9 @@ CHECKS: list[Callable[[], Finding]] = [
     java,
     go,
     grafana,
+    proxy,
+    redis,
+    locust,
     ports,
     open_file_limit,
     port_range,

@@ -1,7 +1,9 @@
 """Waiting for HTTP health, several components at once."""
 
+import socket
 import time
 from collections.abc import Callable, Mapping
+from urllib.parse import urlsplit
 
 import httpx
 
@@ -12,10 +14,23 @@ _POLL_SECONDS = 0.1
 
 
 def answers(url: str, timeout_seconds: float = 1.0) -> bool:
-    """Whether a GET is answered with a status below 400."""
+    """Whether a GET is answered with a status below 400; at a redis:// URL, whether a PING is."""
+    if url.startswith("redis:"):
+        return _pongs(url, timeout_seconds)
     try:
         return client.get(url, timeout=timeout_seconds).status_code < 400
     except httpx.HTTPError:
+        return False
+
+
+def _pongs(url: str, timeout_seconds: float) -> bool:
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname, parts.port), timeout_seconds) as connection:
+            connection.sendall(b"PING\r\n")
+            # While it still reads its file the answer is an error.
+            return connection.recv(16) == b"+PONG\r\n"
+    except OSError:
         return False
 
 

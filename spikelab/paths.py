@@ -12,6 +12,7 @@ _SHARED = ROOT / ".lab"
 BIN = _SHARED / "bin"
 BUILD = _SHARED / "build"
 VENV = _SHARED / "venv"
+LOCUST_VENV = _SHARED / "locust"
 
 _OTHER_HOME = os.environ.get("LAB_HOME")
 LAB = Path(_OTHER_HOME).resolve() if _OTHER_HOME else _SHARED
@@ -20,12 +21,15 @@ LOGS = LAB / "log"
 STATE = LAB / "run"
 
 K6 = ROOT / "k6"
+LOCUST = ROOT / "locust"
+REQUIREMENTS = ROOT / "requirements"
 PLANS = ROOT / "plans"
 COMPOSE_FILE = ROOT / "compose" / "docker-compose.yml"
 ENV_EXAMPLE = ROOT / "compose" / ".env.example"
 ENV_FILE = ROOT / "compose" / ".env"
 TARGET = ROOT / "targets" / "spring-tomcat"
 SOCKETS_EXPORTER = ROOT / "exporters" / "sockets"
+INIT = ROOT / "init"
 HOST_TOOLS = ROOT / "host" / "tools"
 
 

@@ -57,7 +57,12 @@ class Build:
 def builds() -> list[Build]:
     """Every build of the host runtime, in the order they are made."""
     tools = [_tool_build(name, tool) for name, tool in declared_tools().items()]
-    return [*tools, _sockets_exporter_build(), _target_build()]
+    return [
+        *tools,
+        _own_go_build("sockets-exporter", "the sockets exporter", paths.SOCKETS_EXPORTER),
+        _own_go_build("spikelab-init", "what makes the secrets", paths.INIT),
+        _target_build(),
+    ]
 
 
 def ensure_built() -> None:
@@ -164,14 +169,14 @@ def _tool_build(name: str, tool: Tool) -> Build:
     )
 
 
-def _sockets_exporter_build() -> Build:
+def _own_go_build(name: str, about: str, folder: Path) -> Build:
     return Build(
-        name="sockets-exporter",
-        about="the sockets exporter",
-        sources=[paths.SOCKETS_EXPORTER],
-        outputs=[paths.BIN / "sockets-exporter"],
-        command=["go", "build", "-o", str(paths.BIN / "sockets-exporter"), "."],
-        folder=paths.SOCKETS_EXPORTER,
+        name=name,
+        about=about,
+        sources=[folder],
+        outputs=[paths.BIN / name],
+        command=["go", "build", "-o", str(paths.BIN / name), "."],
+        folder=folder,
         needs="go",
         env={"CGO_ENABLED": "0"},
     )

@@ -7,13 +7,18 @@ from typing import Protocol
 from spikelab.target_settings import Value
 
 # In the order of start: stores before those that write to them.
-COMPONENTS = ("influxdb", "prometheus", "target", "sockets", "grafana")
+COMPONENTS = ("influxdb", "prometheus", "redis", "target", "sockets", "proxy", "grafana")
+# Started unless left out, and left out unless asked for.
 OPTIONAL = ("grafana", "influxdb")
+ON_DEMAND = ("redis", "proxy")
 
 
 @dataclass(frozen=True)
 class Endpoints:
-    """Base URLs, each without a trailing slash; None for a component that is not there."""
+    """Base URLs, each without a trailing slash; None for a component that is not there.
+
+    `proxy` has one for each topology: sidecar, headers, tunnel, tunnel_sidecar, tls.
+    """
 
     target: str
     management: str
@@ -21,6 +26,8 @@ class Endpoints:
     prometheus: str
     influxdb: str | None
     grafana: str | None
+    redis: str | None = None
+    proxy: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -55,8 +62,14 @@ class Runtime(Protocol):
 
     name: str
 
-    def up(self, without: Sequence[str]) -> None:
-        """Starts what is not running and waits until all is healthy."""
+    def up(self, without: Sequence[str], on_demand: Sequence[str] = ()) -> None:
+        """Starts what is not running and waits until all is healthy; on demand, these as well."""
+
+    def require(self, on_demand: Sequence[str]) -> None:
+        """Starts those of these that are not running, beside the running stack.
+
+        The target is restarted to learn of a broker that it did not know of, with its settings.
+        """
 
     def down(self) -> bool:
         """Stops everything; whether anything was running."""
@@ -76,17 +89,21 @@ class Runtime(Protocol):
     def driver_path(self, name: str, testid: str) -> str:
         """A file of results/<testid> as the driver sees it."""
 
-    def k6_script(self, script: str) -> str:
-        """One of k6/*.js as the driver sees it."""
+    def driver_script(self, driver: str, script: str) -> str:
+        """One of k6/*.js or locust/*.py as the driver sees it."""
 
-    def k6(
+    def driver(
         self,
+        driver: str,
         arguments: Sequence[str],
         env: Mapping[str, str],
         testid: str,
-        dashboard_port: int | None,
+        dashboard_port: int | None = None,
     ) -> DriverCommand:
-        """The command that runs k6 in this runtime; its web dashboard is on loopback."""
+        """The command that runs k6 or Locust in this runtime; k6's web dashboard is on loopback."""
+
+    def process_ids(self) -> dict[str, int]:
+        """The running components' processes, as far as this machine can see them."""
 
     def target_build(self) -> tuple[str | None, str | None]:
         """(image, build) of the running target; one of the two is None."""

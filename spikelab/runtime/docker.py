@@ -4,13 +4,22 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+import psutil
 
 from spikelab import paths
-from spikelab.console import working
+from spikelab.console import say, working
 from spikelab.errors import LabError
-from spikelab.runtime import COMPONENTS, ComponentStatus, DriverCommand, Endpoints
-from spikelab.runtime.addresses import address, components_without, published
+from spikelab.runtime import (
+    COMPONENTS,
+    ON_DEMAND,
+    ComponentStatus,
+    DriverCommand,
+    Endpoints,
+)
+from spikelab.runtime.addresses import address, components_wanted, published, topologies
 from spikelab.stack_settings import load_stack_settings
 from spikelab.target_settings import Value
 
@@ -23,8 +32,11 @@ _INSIDE = Endpoints(
     prometheus="http://prometheus:9090",
     influxdb="http://influxdb:8086",
     grafana="http://grafana:3000",
+    redis="redis://redis:6379",
 )
-_COMPOSE = ("docker", "compose", "-f", str(paths.COMPOSE_FILE))
+_ALWAYS = ("docker", "compose", "-f", str(paths.COMPOSE_FILE))
+# With their profiles, what is started on demand is seen whether it was asked for or not.
+_COMPOSE = (*_ALWAYS, *(word for name in ON_DEMAND for word in ("--profile", name)))
 _RESULTS = "/results"
 _ANSWER_SECONDS = 10
 _PULL_PROBE_SECONDS = 30
@@ -48,7 +60,7 @@ class DockerRuntime:
         if not _succeeds("docker", "compose", "version"):
             return "docker has no compose plugin"
         images = subprocess.run(
-            [*_COMPOSE, "config", "--images"], capture_output=True, text=True, check=False
+            [*_ALWAYS, "config", "--images"], capture_output=True, text=True, check=False
         ).stdout.split()
         missing = [image for image in images if not _succeeds("docker", "image", "inspect", image)]
         pulled = [image for image in missing if not image.startswith("spikelab-")]
@@ -58,10 +70,17 @@ class DockerRuntime:
             return f"the image {pulled[0]} is not here and cannot be pulled"
         return None
 
-    def up(self, without: Sequence[str]) -> None:
-        services = [_SERVICES[name] for name in components_without(without)]
-        with working("starting the containers"):
-            self._compose("up", "--detach", "--wait", "--build", *services)
+    def up(self, without: Sequence[str], on_demand: Sequence[str] = ()) -> None:
+        self._start(components_wanted(without, on_demand), "--build")
+
+    def require(self, on_demand: Sequence[str]) -> None:
+        running = self._running()
+        missing = [name for name in on_demand if name not in running]
+        if "redis" in missing:
+            missing.append("target")
+        if missing:
+            # What they depend on runs, and is not to be made anew under the running target.
+            self._start(missing, "--no-deps")
 
     def down(self) -> bool:
         running = any(component.running for component in self.status())
@@ -70,37 +89,56 @@ class DockerRuntime:
         return running
 
     def status(self) -> list[ComponentStatus]:
-        said = self._compose("ps", "--all", "--format", "json")
-        rows = {row["Service"]: row for row in map(json.loads, said.splitlines()) if row}
-        return [self._status(name, rows.get(_SERVICES[name])) for name in COMPONENTS]
+        rows = self._rows()
+        return [
+            self._status(name, rows.get(_SERVICES[name]))
+            for name in COMPONENTS
+            if name not in ON_DEMAND or _SERVICES[name] in rows
+        ]
 
     def endpoints(self) -> Endpoints:
-        running = {component.name for component in self.status() if component.running}
-        return published(self.settings, running)
+        return published(self.settings, self._running())
 
     def driver_endpoints(self) -> Endpoints:
-        return _INSIDE
+        ports = self.settings.defaults
+        return replace(_INSIDE, proxy=topologies(lambda name: f"http://proxy:{ports[name]}"))
 
     def restart_target(self, settings: Mapping[str, Value]) -> None:
         values = {name: str(value).lower() for name, value in settings.items()}
         self._compose(
-            "up", "--detach", "--wait", "--force-recreate", "--no-deps", "target", env=values
+            "up",
+            "--detach",
+            "--wait",
+            "--force-recreate",
+            "--no-deps",
+            "target",
+            env=values | _broker(self._running()),
         )
 
     def driver_path(self, name: str, testid: str) -> str:
         return f"{_RESULTS}/{name}"
 
-    def k6_script(self, script: str) -> str:
-        return f"{script}.js"
+    def driver_script(self, driver: str, script: str) -> str:
+        return f"{script}.py" if driver == "locust" else f"{script}.js"
 
-    def k6(
+    def process_ids(self) -> dict[str, int]:
+        rows = self._rows()
+        ids = {
+            name: _process_id(rows[service]["ID"])
+            for name, service in _SERVICES.items()
+            if service in rows
+        }
+        return {name: pid for name, pid in ids.items() if pid and psutil.pid_exists(pid)}
+
+    def driver(
         self,
+        driver: str,
         arguments: Sequence[str],
         env: Mapping[str, str],
         testid: str,
-        dashboard_port: int | None,
+        dashboard_port: int | None = None,
     ) -> DriverCommand:
-        name = f"spikelab-k6-{testid.lower()}"
+        name = f"spikelab-{driver}-{testid.lower()}"
         env = dict(env)
         options = [
             "--user",
@@ -116,7 +154,7 @@ class DockerRuntime:
             [
                 *_COMPOSE,
                 "--profile",
-                "k6",
+                driver,
                 "run",
                 "--rm",
                 "--no-TTY",
@@ -124,7 +162,7 @@ class DockerRuntime:
                 "--name",
                 name,
                 *options,
-                "k6",
+                driver,
                 *arguments,
             ],
             # The service's own K6_OUT gives way to the outputs on the command line.
@@ -148,6 +186,22 @@ class DockerRuntime:
             _SERVICES.get(component, component),
         ]
 
+    def _start(self, names: Sequence[str], option: str) -> None:
+        services = [_SERVICES[name] for name in names]
+        running = self._running()
+        if "redis" in {*names} - running and "target" in running:
+            say("restarting the target: it learns of the broker only at its start")
+        broker = _broker({*names, *running})
+        with working("starting the containers"):
+            self._compose("up", "--detach", "--wait", option, *services, env=broker)
+
+    def _running(self) -> set[str]:
+        return {component.name for component in self.status() if component.running}
+
+    def _rows(self) -> dict[str, dict[str, str]]:
+        said = self._compose("ps", "--all", "--format", "json")
+        return {row["Service"]: row for row in map(json.loads, said.splitlines()) if row}
+
     def _status(self, name: str, row: Mapping[str, str] | None) -> ComponentStatus:
         where = address(self.settings, name)
         if row is None:
@@ -168,6 +222,22 @@ class DockerRuntime:
                 f"docker compose {arguments[0]} failed: {said[-1] if said else result.returncode}"
             )
         return result.stdout
+
+
+def _broker(components: Collection[str]) -> dict[str, str]:
+    """What tells the target of the lab's own broker, for whatever may make its container anew."""
+    return {"AUTHZ_REDIS_URL": str(_INSIDE.redis)} if "redis" in components else {}
+
+
+def _process_id(container: str) -> int:
+    """The container's first process on this machine; 0 where it has none or it can't be told."""
+    said = subprocess.run(
+        ["docker", "inspect", "--format", "{{.State.Pid}}", container],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    return int(said) if said.isdigit() else 0
 
 
 def _succeeds(*command: str, seconds: float = _ANSWER_SECONDS) -> bool:

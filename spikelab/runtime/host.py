@@ -1,7 +1,6 @@
 """The host runtime: the stack as plain processes under supervisord, all of it below .lab/."""
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import timedelta
@@ -13,16 +12,27 @@ from spikelab.health import wait_healthy
 from spikelab.locks import alone
 from spikelab.runtime import (
     COMPONENTS,
+    ON_DEMAND,
     ComponentStatus,
     DriverCommand,
     Endpoints,
 )
-from spikelab.runtime.addresses import PORTS, address, components_without, published
+from spikelab.runtime.addresses import (
+    PORTS,
+    address,
+    bind_address,
+    components_wanted,
+    published,
+)
 from spikelab.runtime.grafana import ADVICE, find_grafana
+from spikelab.runtime.locust_program import locust_program
+from spikelab.runtime.on_demand import require_program
 from spikelab.runtime.orphans import orphans, stop
 from spikelab.runtime.ports import require_free
-from spikelab.runtime.prometheus_folder import write_prometheus_folder
+from spikelab.runtime.prometheus_folder import write_prometheus_folder, write_targets
+from spikelab.runtime.secret_files import CA_FOLDER, FOLDER, PRIVATE_KEY, PUBLIC_KEY, make_secrets
 from spikelab.runtime.supervisor import Supervisor
+from spikelab.runtime.target_env import change_target_env, write_target_env
 from spikelab.stack_settings import StackSettings, load_stack_settings, target_settings_of
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.target_settings import Value, load_target_declaration
@@ -33,10 +43,10 @@ _HEALTH_PATHS = {
     "prometheus": "/-/healthy",
     "target": "/actuator/health",
     "sockets": "/healthz",
+    "proxy": "/healthz",
     "grafana": "/api/health",
 }
 _HEALTHY_SECONDS = 60
-_TARGET_ENV = paths.STATE / "target.env"
 _SETTINGS = paths.STATE / "settings.json"
 _DATA = paths.LAB / "data"
 
@@ -52,8 +62,8 @@ class HostRuntime:
         # What runs keeps the addresses that it was started with, whatever is asked for now.
         self.settings = self._started_with() or self.asked
 
-    def up(self, without: Sequence[str]) -> None:
-        wanted = self._wanted(without)
+    def up(self, without: Sequence[str], on_demand: Sequence[str] = ()) -> None:
+        wanted = self._wanted(without, on_demand)
         declaration = load_target_declaration()
         own = target_settings_of(self.asked.values, declaration.settings)
         settings = declaration.resolve(own)
@@ -67,17 +77,28 @@ class HostRuntime:
             missing = [name for name in wanted if name not in running]
             for name in missing:
                 self._require_free_ports(name)
+            make_secrets()
             if not running and not self.supervisor.running():
-                self._prepare(wanted)
+                self._prepare()
                 self.supervisor.start(self._environment())
             if "target" in missing:
-                self._write_target_settings(settings)
-            with working(f"starting {', '.join(missing)}" if missing else "checking the stack"):
-                for name in missing:
-                    self.supervisor.start_program(name)
-                self._wait_healthy(wanted)
+                self._write_target_settings(settings, broker="redis" in {*running, *missing})
+            self._start(missing, running, wanted)
             if "influxdb" in wanted:
                 InfluxDB(self.settings.url("INFLUXDB_PORT")).create_database()
+
+    def require(self, on_demand: Sequence[str]) -> None:
+        for name in on_demand:
+            require_program(name)
+        with _changing_the_stack():
+            if not self.supervisor.running():
+                raise LabError("the stack is not running: start it with ./lab up")
+            running = self._running()
+            missing = [name for name in on_demand if name not in running]
+            for name in missing:
+                self._require_free_ports(name)
+            make_secrets()
+            self._start(missing, running, on_demand)
 
     def down(self) -> bool:
         if not self.supervisor.running():
@@ -92,7 +113,8 @@ class HostRuntime:
         if not self.supervisor.running() and orphans():
             raise LabError("supervisord died and left programs running: ./lab down stops them")
         info = self.supervisor.info() if self.supervisor.running() else {}
-        return [self._status(name, info.get(name)) for name in COMPONENTS]
+        found = [self._status(name, info.get(name)) for name in COMPONENTS]
+        return [each for each in found if each.name not in ON_DEMAND or each.state != "stopped"]
 
     def endpoints(self) -> Endpoints:
         return published(self.settings, self._running())
@@ -103,25 +125,37 @@ class HostRuntime:
         with _changing_the_stack():
             self.supervisor.stop_program("target")
             self._require_free_ports("target")
-            self._write_target_settings(settings)
+            self._write_target_settings(settings, broker="redis" in self._running())
             self.supervisor.start_program("target")
             self._wait_healthy(["target"])
 
     def driver_path(self, name: str, testid: str) -> str:
         return str(paths.RESULTS / testid / name)
 
-    def k6(
+    def driver(
         self,
+        driver: str,
         arguments: Sequence[str],
         env: Mapping[str, str],
         testid: str,
-        dashboard_port: int | None,
+        dashboard_port: int | None = None,
     ) -> DriverCommand:
-        host = {"K6_WEB_DASHBOARD_HOST": "127.0.0.1"} if dashboard_port else {}
-        return DriverCommand([str(paths.BIN / "k6"), *arguments], {**env, **host})
+        program = locust_program() if driver == "locust" else paths.BIN / driver
+        # Beside the system's own authorities: the proxy's certificate is of this installation's.
+        host = {"SSL_CERT_DIR": str(CA_FOLDER)}
+        if dashboard_port:
+            host["K6_WEB_DASHBOARD_HOST"] = "127.0.0.1"
+        return DriverCommand([str(program), *arguments], {**env, **host})
 
-    def k6_script(self, script: str) -> str:
-        return str(paths.ROOT / "k6" / f"{script}.js")
+    def driver_script(self, driver: str, script: str) -> str:
+        return str(
+            paths.LOCUST / f"{script}.py" if driver == "locust" else paths.K6 / f"{script}.js"
+        )
+
+    def process_ids(self) -> dict[str, int]:
+        if not self.supervisor.running():
+            return {}
+        return {name: info["pid"] for name, info in self.supervisor.info().items() if info["pid"]}
 
     def target_build(self) -> tuple[str | None, str | None]:
         stamp = paths.BUILD / "target.stamp"
@@ -133,8 +167,10 @@ class HostRuntime:
             raise LabError(f"{component} has no log yet: ./lab up starts it")
         return ["tail", "-n", "100", *(["-F"] if follow else []), str(log)]
 
-    def _wanted(self, without: Sequence[str]) -> list[str]:
-        wanted = components_without(without)
+    def _wanted(self, without: Sequence[str], on_demand: Sequence[str]) -> list[str]:
+        wanted = components_wanted(without, on_demand)
+        for name in on_demand:
+            require_program(name)
         if "grafana" in wanted and find_grafana() is None:
             say(ADVICE)
             wanted.remove("grafana")
@@ -149,14 +185,36 @@ class HostRuntime:
             if process["statename"] in ("RUNNING", "STARTING")
         ]
 
+    def _start(self, missing: Sequence[str], running: Sequence[str], wanted: Sequence[str]) -> None:
+        """Starts what is missing beside what runs, and waits until what is wanted is healthy."""
+        write_targets(self.settings, [*running, *missing])
+        with working(f"starting {', '.join(missing)}" if missing else "checking the stack"):
+            for name in missing:
+                self.supervisor.start_program(name)
+            self._wait_healthy(wanted)
+        if "redis" in missing and "target" in running:
+            self._tell_target_of_broker()
+
+    def _tell_target_of_broker(self) -> None:
+        if change_target_env("AUTHZ_REDIS_URL", self._broker_url()):
+            say("restarting the target: it learns of the broker only at its start")
+            self.supervisor.stop_program("target")
+            self.supervisor.start_program("target")
+            self._wait_healthy(["target"])
+
+    def _broker_url(self) -> str:
+        return f"redis://{address(self.settings, 'redis')}"
+
     def _require_free_ports(self, name: str) -> None:
+        where = bind_address(self.settings, name)
         for variable in PORTS[name]:
-            require_free(self.settings.bind, self.settings.port(variable), name, variable)
+            require_free(where, self.settings.port(variable), name, variable)
 
     def _started_with(self) -> StackSettings | None:
         if not self.supervisor.running() or not _SETTINGS.exists():
             return None
-        return StackSettings(json.loads(_SETTINGS.read_text()), self.asked.defaults)
+        values = {**self.asked.defaults, **json.loads(_SETTINGS.read_text())}
+        return StackSettings(values, self.asked.defaults)
 
     def _refuse_other_settings(self) -> None:
         """The target's settings change with a restart of the target, the rest with one of all."""
@@ -168,22 +226,25 @@ class HostRuntime:
                     f"the stack runs with {name}={running}, not {value}: ./lab down first"
                 )
 
-    def _write_target_settings(self, settings: Mapping[str, Value]) -> None:
+    def _write_target_settings(self, settings: Mapping[str, Value], *, broker: bool) -> None:
         own = {
             "TARGET_ADDRESS": self.settings.bind,
             "TARGET_PORT": self.settings.port("TARGET_PORT"),
             "TARGET_MANAGEMENT_PORT": self.settings.port("TARGET_MANAGEMENT_PORT"),
+            "AUTHZ_PRIVATE_KEY_FILE": PRIVATE_KEY,
+            "AUTHZ_PUBLIC_KEY_FILE": PUBLIC_KEY,
+            "AUTHZ_REDIS_URL": self._broker_url() if broker else "",
         }
-        lines = [f"{name}={str(value).lower()}" for name, value in {**own, **settings}.items()]
-        _TARGET_ENV.write_text("\n".join(lines) + "\n")
+        write_target_env(own | {name: str(value).lower() for name, value in settings.items()})
 
     def _wait_healthy(self, names: Sequence[str]) -> None:
-        health_ports = {name: PORTS[name][-1] for name in names}
-        wait_healthy(
-            {name: self.settings.url(health_ports[name]) + _HEALTH_PATHS[name] for name in names},
-            _HEALTHY_SECONDS,
-            failure=self._failure,
-        )
+        urls = {name: self._health_url(name) for name in names}
+        wait_healthy(urls, _HEALTHY_SECONDS, failure=self._failure)
+
+    def _health_url(self, name: str) -> str:
+        if name == "redis":
+            return self._broker_url()
+        return self.settings.url(PORTS[name][-1]) + _HEALTH_PATHS[name]
 
     def _failure(self, name: str) -> str | None:
         """The last line of the log of a program that supervisor has given up."""
@@ -204,7 +265,7 @@ class HostRuntime:
         detail = str(process["spawnerr"] or process["description"])
         return ComponentStatus(name, state, where, "" if detail == "Not started" else detail)
 
-    def _prepare(self, wanted: Sequence[str]) -> None:
+    def _prepare(self) -> None:
         for folder in (
             paths.STATE,
             paths.LOGS,
@@ -213,12 +274,8 @@ class HostRuntime:
             _DATA / "grafana",
         ):
             folder.mkdir(parents=True, exist_ok=True)
-        write_prometheus_folder(self.settings, wanted)
+        write_prometheus_folder()
         _SETTINGS.write_text(json.dumps(self.settings.values))
-        password = _DATA / "grafana" / "admin-password"
-        if not password.exists():
-            password.touch(mode=0o600)
-            password.write_text(secrets.token_urlsafe(24))
 
     def _environment(self) -> dict[str, str]:
         """What host/supervisord.conf and the start scripts expand."""
@@ -230,6 +287,7 @@ class HostRuntime:
             "LAB_STATE": str(paths.STATE),
             "LAB_LOGS": str(paths.LOGS),
             "LAB_DATA": str(_DATA),
+            "LAB_SECRETS": str(FOLDER),
             "LAB_TARGET_JAR": str(target_jar()),
             "LAB_GRAFANA_HOME": str(grafana_home or ""),
             "PROMETHEUS_URL": self.settings.url("PROMETHEUS_PORT"),

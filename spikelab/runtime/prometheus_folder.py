@@ -13,17 +13,21 @@ FOLDER = paths.STATE / "prometheus"
 _SHARED = paths.ROOT / "prometheus"
 
 
-def write_prometheus_folder(settings: StackSettings, components: Sequence[str]) -> None:
-    """Links prometheus.yml and rules/, and rewrites the docker runtime's targets/ beside them."""
+def write_prometheus_folder() -> None:
+    """Links prometheus.yml and rules/, with an empty targets/ beside them."""
     shutil.rmtree(FOLDER, ignore_errors=True)
     (FOLDER / "targets").mkdir(parents=True)
     for shared in ("prometheus.yml", "rules"):
         (FOLDER / shared).symlink_to(_SHARED / shared)
+
+
+def write_targets(settings: StackSettings, components: Sequence[str]) -> None:
+    """Rewrites the docker runtime's targets/ for these; a running Prometheus reads them at once."""
     for source in sorted((_SHARED / "targets" / "docker").glob("*.yml")):
         groups = [
             _on_host(group, settings)
             for group in yaml.safe_load(source.read_text(encoding="utf-8"))
-            if group["labels"].get("component", components[0]) in components
+            if group["labels"].get("component", "target") in components
         ]
         (FOLDER / "targets" / source.name).write_text(yaml.safe_dump(groups), encoding="utf-8")
 

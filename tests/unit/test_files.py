@@ -2,6 +2,8 @@
 
 import json
 import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from dotenv import dotenv_values
 
 from spikelab import paths
 from spikelab.record import ERROR_CLASSES, json_schema
+from spikelab.runtime.addresses import PORTS
 from spikelab.target_settings import load_target_declaration
 from spikelab.tool_pins import declared_tools
 
@@ -37,17 +40,24 @@ def test_compose_hands_every_setting_to_the_target() -> None:
 
 def test_every_image_is_pinned_to_a_version() -> None:
     services = COMPOSE["services"]
-    assert {n for n, s in services.items() if "build" in s} == {"target", "sockets-exporter"}
+    assert {n for n, s in services.items() if "build" in s} == {
+        "init",
+        "target",
+        "sockets-exporter",
+    }
     images = [service["image"] for service in services.values() if "build" not in service]
-    assert len(images) >= 7
+    assert len(images) >= 8
     for image in images:
         assert re.search(r":v?\d+\.\d+\.\d+\}$", image), image
 
 
 def test_ports_are_published_on_the_bind_address_alone() -> None:
-    published = [p for s in COMPOSE["services"].values() for p in s.get("ports", [])]
-    assert len(published) >= 6
-    assert all(port.startswith("${LAB_BIND:-127.0.0.1}:") for port in published)
+    # The broker asks for no password: it is published on loopback, whatever the bind address is.
+    addresses = {"redis": "127.0.0.1:"}
+    published = [(n, p) for n, s in COMPOSE["services"].items() for p in s.get("ports", [])]
+    assert len(published) >= 13
+    for name, port in published:
+        assert port.startswith(addresses.get(name, "${LAB_BIND:-127.0.0.1}:")), (name, port)
 
 
 def test_every_service_that_stays_has_a_health_check() -> None:
@@ -74,6 +84,35 @@ def test_both_runtimes_start_prometheus_with_the_same_flags() -> None:
     host = {flag.split("=")[0] for flag in line[1].split()}
     docker = {flag.split("=")[0] for flag in COMPOSE["services"]["prometheus"]["command"]}
     assert host - set(own_to_a_runtime) == docker - set(own_to_a_runtime)
+
+
+def test_both_runtimes_start_the_broker_with_the_same_flags() -> None:
+    own_to_a_runtime = ("--bind", "--port", "--dir", "--set-proc-title", "--protected-mode")
+    host = shlex.split((paths.ROOT / "host" / "start-redis").read_text().partition("exec ")[2])
+    docker = COMPOSE["services"]["redis"]["command"]
+    shared = [
+        {flag: value for flag, value in pairwise(words) if flag.startswith("--")}
+        for words in (host, docker)
+    ]
+    for flags in shared:
+        for name in own_to_a_runtime:
+            flags.pop(name, None)
+    assert shared[0] == shared[1]
+
+
+def test_the_proxy_listens_inside_compose_where_the_example_says() -> None:
+    example = dotenv_values(paths.ENV_EXAMPLE)
+    service = COMPOSE["services"]["proxy"]
+    inside = {n: v for n, v in service["environment"].items() if n.endswith("_PORT")}
+    assert inside == {name: example[name] for name in PORTS["proxy"]}
+    assert {port.rpartition(":")[2] for port in service["ports"]} == set(inside.values())
+
+
+def test_the_proxy_is_given_every_variable_that_it_reads() -> None:
+    used = set(re.findall(r"\$\{(\w+)\}", (paths.ROOT / "proxy" / "haproxy.cfg").read_text()))
+    assert used == set(COMPOSE["services"]["proxy"]["environment"])
+    script = (paths.ROOT / "host" / "start-proxy").read_text()
+    assert used - set(PORTS["proxy"]) <= set(re.findall(r"(\w+)=", script))
 
 
 def test_every_driver_sorts_failures_into_the_record_s_classes() -> None:

@@ -1,0 +1,3 @@
+module spikelab/init
+
+go 1.26.0
