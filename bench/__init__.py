@@ -1,0 +1,1 @@
+"""Measurements of the lab itself, each printing a ratio; see README.md."""

@@ -1,0 +1,63 @@
+"""Two things compared in interleaved pairs, so that a slow minute of the machine meets both."""
+
+import math
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from scipy.stats import t as student
+
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of the two: its name and what runs it once and returns its figure."""
+
+    name: str
+    run: Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Geometric mean of the pairs' B / A.
+
+    `low` to `high` is its two-sided 95 % interval; `upper` is the one-sided 95 % bound.
+    """
+
+    mean: float
+    low: float
+    high: float
+    upper: float
+
+
+def compare(a: Side, b: Side, pairs: int, unit: str) -> Ratio:
+    """Runs A and B in turn, their order changing with each pair, and prints what came of it."""
+    print(f"{'pair':>4}  {'first':<12}{a.name:>12}{b.name:>12}{'ratio':>8}   ({unit})", flush=True)
+    ratios = []
+    for number in range(1, pairs + 1):
+        order = (a, b) if number % 2 else (b, a)
+        figures = {side.name: side.run() for side in order}
+        ratios.append(figures[b.name] / figures[a.name])
+        print(
+            f"{number:>4}  {order[0].name:<12}{figures[a.name]:>12.1f}{figures[b.name]:>12.1f}"
+            f"{ratios[-1]:>8.3f}",
+            flush=True,
+        )
+    result = ratio_of(ratios)
+    print(
+        f"{b.name} / {a.name}: {result.mean:.3f}, 95 % interval {result.low:.3f} to "
+        f"{result.high:.3f}, upper 95 % bound {result.upper:.3f} ({pairs} pairs)",
+        flush=True,
+    )
+    return result
+
+
+def ratio_of(ratios: Sequence[float]) -> Ratio:
+    """Paired t on log-ratios: the unit of replication is the pair, not the request."""
+    logs = [math.log(ratio) for ratio in ratios]
+    mean, freedom = statistics.fmean(logs), len(logs) - 1
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    two_sided = error * student.ppf((1 + _CONFIDENCE) / 2, freedom)
+    one_sided = error * student.ppf(_CONFIDENCE, freedom)
+    return Ratio(*map(math.exp, (mean, mean - two_sided, mean + two_sided, mean + one_sided)))
