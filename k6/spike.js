@@ -1,15 +1,18 @@
 // Spike: all users at once, one request each. The run is invalid unless every user started.
 //
 //   k6 run k6/spike.js -e VUS=300 -e BASE_URL=http://127.0.0.1:8080
-import { attempt } from './lib/attempt.js';
+import { attempt, boundary } from './lib/attempt.js';
 
 // VU 0 reads the options and runs setup and teardown. Users load none of that: each holds a
 // JavaScript runtime of its own, and these modules would double its memory.
-const once = __VU === 0 ? require('./lib/run.js') : {};
+const once = __VU === 0 ? require('./lib/run.js').prepare({
+  name: 'spike',
+  kinds: { users: 'once' },
+  defaults: { VUS: '1000', DURATION: '5m' },
+}) : {};
 
-export const options = once.options;
-export const setup = once.setup;
-export const teardown = once.teardown;
+export const { options, setup, teardown } = once;
+export { boundary };
 
 export default function (run) {
   attempt(run.requests[__ENV.PHASE], run.started_ms);

@@ -1,5 +1,6 @@
 // One attempt of one user: a request, and what the run's summary needs to know of it.
-// Every user holds a copy of this module: keep it small (a metric is about 1 KB a user).
+// Every user holds a copy of this module: keep it small. A metric is about 1 KB a user, one more
+// module that imports k6/http about 10 KB; hence the events' request is here as well.
 import http from 'k6/http';
 import { Counter, Gauge, Rate, Trend } from 'k6/metrics';
 
@@ -13,6 +14,9 @@ const answerBytes = new Trend('answer_bytes');
 const success = new Rate('success');
 const failures = new Counter('failures');
 const latencyWithFailures = new Trend('latency_with_failures', true);
+
+// The phase in which this user has shown a wrong answer.
+let shown = '';
 
 // k6's error codes of requests without an answer; all its codes are in its documentation.
 function errorClass({ status, error_code: code }) {
@@ -37,10 +41,40 @@ function record(response) {
   if (length >= 0) answerBytes.add(length);
 }
 
+// One line for whoever reads k6's log; the lab takes a sample of wrong answers from there.
+function show({ status, body }) {
+  if (status < 400 || !body || shown === __ENV.PHASE) return;
+  shown = __ENV.PHASE;
+  const sample = { phase: shown, status, body: body.slice(0, 200) };
+  console.warn(`spikelab-body ${JSON.stringify(sample)}`);
+}
+
+/** Whether this user is one of the phase's few that see bodies and say what is offered. */
+export const isSample = ({ one_user_in: n }) => __VU % n === 0;
+
 /** Sends one request and records it; `epoch` is the start of the run in ms since 1970. */
-export function attempt({ method, url, body, params }, epoch) {
+export function attempt(request, epoch) {
+  const sample = isSample(request);
+  const params = sample ? { ...request.params, responseType: 'text' } : request.params;
   attemptStarted.add(Date.now() - epoch);
   attempts.add(1);
-  record(http.request(method, url, body, params));
+  // All users of a phase share the text of its environment; a copy each would be their memory.
+  const response = http.request(request.method, request.url, __ENV.BODY || null, params);
+  record(response);
   attemptEnded.add(Date.now() - epoch);
+  if (sample) show(response);
+}
+
+/** Writes events (boundaries.js); false if the store did not take them. No user waits for it. */
+export function annotate({ url, lines, params }) {
+  if (!lines) return true;
+  const { status } = http.post(url, lines, params);
+  // k6 itself warns, with the reason, where there was no answer.
+  if (status > 0 && status !== 204) console.warn(`phase not annotated: ${url} answered ${status}`);
+  return status === 204;
+}
+
+/** The one iteration of a helper scenario, where phases begin or end. */
+export function boundary(run) {
+  annotate(run.requests[__ENV.PHASE]);
 }

@@ -1,9 +1,12 @@
 // What happens once a run: its options, its start and its end.
 import exec from 'k6/execution';
 
-import { closePhases, openPhases } from './events.js';
+import { annotate } from './attempt.js';
+import { finalMoment, helpers, momentOf } from './boundaries.js';
+import { offer } from './load.js';
+import { optionsOf, requestOf } from './options.js';
 import { readPlan } from './plan.js';
-import { spikeOptions, spikeRequest } from './spike.js';
+import { authorization } from './token.js';
 
 // An error of the user's gets one line; thrown, k6 would print the stack of the script.
 function orAbort(work) {
@@ -14,22 +17,54 @@ function orAbort(work) {
   }
 }
 
-const plan = orAbort(readPlan);
-
-export const options = orAbort(() => spikeOptions(plan));
-
-/** What k6 hands to every user and to teardown(). */
-export function setup() {
-  const run = {
-    // --tag testid=… overrides the script's: events carry what the series carry.
-    testid: exec.test.options.tags.testid,
-    started_ms: Date.now(),
-    requests: Object.fromEntries(plan.phases.map((phase) => [phase.name, spikeRequest(plan, phase)])),
-  };
-  return { ...run, annotated: openPhases(plan, run) };
+// --throw makes an error of every failed request; an event never fails a test.
+function annotated(moment) {
+  try {
+    return annotate(moment);
+  } catch (error) {
+    return false;
+  }
 }
 
-// Runs after an interrupt as well, and k6 does not tell it so: the lab marks those `aborted`.
-export function teardown(run) {
-  if (run.annotated) closePhases(plan, run);
+const mapped = (object, value) => Object.fromEntries(Object.entries(object).map(([key, item]) => [key, value(item)]));
+
+// What the summary must not hold is below `requests`: the lab takes that out.
+function start(plan, headers) {
+  // --tag testid=… overrides the script's: events carry what the series carry.
+  const { testid } = exec.test.options.tags;
+  const run = { testid, started_ms: Date.now() };
+  const first = momentOf(plan, run, 0);
+  offer(first.rates);
+  // A store that let us wait has no such point: the run starts now.
+  if (!annotated(first)) run.started_ms = Date.now();
+  run.requests = {
+    ...Object.fromEntries(plan.phases.map((phase) => [phase.name, requestOf(plan, phase, headers)])),
+    ...mapped(helpers(plan), (atMs) => momentOf(plan, run, atMs)),
+  };
+  return run;
+}
+
+/**
+ * What a script exports for k6: { options, setup, teardown }. The script is
+ * { name, kinds, defaults } with, by kind of phase, the way to load it (executors.js), and, by
+ * environment variable, the load by hand; and where it applies { one_phase, new_connections,
+ * authorized }.
+ */
+export function prepare(script) {
+  const plan = orAbort(() => readPlan(script));
+  return {
+    options: orAbort(() => optionsOf(plan)),
+
+    /** What k6 hands to every user and to teardown(). */
+    setup() {
+      return start(plan, script.authorized ? orAbort(() => authorization(plan)) : {});
+    },
+
+    // Runs after an interrupt as well.
+    teardown(run) {
+      const last = finalMoment(plan, run, Date.now() - run.started_ms);
+      offer(last.rates);
+      annotated(last);
+    },
+  };
 }
