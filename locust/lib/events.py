@@ -18,6 +18,7 @@ UNPLANNED_MS = 5000
 class Region:
     """A phase in time, milliseconds since 1970. `planned_ms` is None where no end is known."""
 
+    testid: str
     phase: str
     kind: str
     text: str
@@ -43,10 +44,10 @@ def _field(value: str) -> str:
     return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
-def line(testid: str, region: Region, now_ms: int) -> str:
+def line(region: Region, now_ms: int) -> str:
     """InfluxDB's line protocol. The same tags and time written again overwrite the point."""
     end_ms = region.ended_ms or region.planned_ms or now_ms + UNPLANNED_MS
-    tags = f"testid={_tag(testid)},driver=locust,phase={_tag(region.phase)}"
+    tags = f"testid={_tag(region.testid)},driver=locust,phase={_tag(region.phase)}"
     fields = {
         "title": region.phase,
         "text": region.text,
@@ -58,13 +59,12 @@ def line(testid: str, region: Region, now_ms: int) -> str:
 
 
 class Regions:
-    """The phases of a run, as they begin and end, and what of them is still to be written."""
+    """Phases, as they begin and end, and what of them is still to be written."""
 
-    def __init__(self, url: str, database: str, testid: str) -> None:
+    def __init__(self, url: str, database: str) -> None:
         self._write_url = f"{url}/write?db={quote(database)}&precision=ms" if url else ""
-        self._testid = testid
         self._open: Region | None = None
-        self._pending: dict[int, Region] = {}
+        self._pending: dict[tuple[str, int], Region] = {}
         self.problem: str | None = None
 
     def begin(self, region: Region) -> None:
@@ -81,7 +81,7 @@ class Regions:
 
     def _keep(self, region: Region) -> None:
         if self._write_url:
-            self._pending[region.started_ms] = region
+            self._pending[region.testid, region.started_ms] = region
 
     @property
     def pending(self) -> int:
@@ -93,7 +93,7 @@ class Regions:
             self._keep(self._open)  # a region without a planned end grows while it is open
         sent = dict(self._pending)
         if sent:
-            text = "\n".join(line(self._testid, each, now_ms) for each in sent.values())
+            text = "\n".join(line(each, now_ms) for each in sent.values())
             self.problem = post(self._write_url, text)
         if self.problem is None:
             # What changed meanwhile stays.

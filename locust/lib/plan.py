@@ -18,6 +18,8 @@ from typing import Any
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
 KINDS = ("users", "rate")
+CHANGE_SECONDS = 1.0  # Locust changes its load once in this time
+_TOO_SOON = "less than 1s, in which Locust changes its load once,"
 
 
 class PlanError(ValueError):
@@ -26,7 +28,10 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Phase:
-    """A stretch of load: `value` users in a closed loop, or `value` requests a second."""
+    """A stretch of load: `value` users in a closed loop, or `value` requests a second.
+
+    A plan's `most_users` is not read: it is for k6, which takes users for a rate as it needs them.
+    """
 
     name: str
     kind: str
@@ -34,6 +39,9 @@ class Phase:
     start_seconds: float
     duration_seconds: float
     url: str | None = None
+    ramp_up_seconds: float = 0.0
+    user_period_seconds: float = 0.0
+    body_bytes: int | None = None
 
     @property
     def end_seconds(self) -> float:
@@ -44,8 +52,10 @@ class Phase:
         return math.ceil(self.value / throughput) if self.kind == "rate" else int(self.value)
 
     def period_seconds(self, throughput: float) -> float:
-        """Time between the starts of a user's requests; 0 in a closed loop."""
-        return self.users(throughput) / self.value if self.kind == "rate" else 0.0
+        """Time between the starts of a user's requests; 0 if the next follows the answer."""
+        if self.kind == "rate":
+            return self.users(throughput) / self.value
+        return self.user_period_seconds
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,11 @@ class Plan:
     events_database: str = "myk6db"
     summary: str | None = None
 
+    @property
+    def method_with_body(self) -> str:
+        """Of a phase with `body_bytes`."""
+        return self.method if self.method in ("POST", "PUT", "PATCH") else "POST"
+
 
 def seconds(text: str) -> float:
     """Seconds of a duration such as ``250ms``, ``1.5s`` or ``1m30s``. Raises PlanError."""
@@ -74,11 +89,13 @@ def seconds(text: str) -> float:
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
 
 
-def read_plan(script: str, environ: Mapping[str, str] = os.environ) -> Plan:
+def read_plan(
+    script: str, path_by_hand: str = Plan.path, environ: Mapping[str, str] = os.environ
+) -> Plan:
     """The plan in LAB_PLAN, or a run by hand of this script. Raises PlanError."""
     path = environ.get("LAB_PLAN")
     if not path:
-        return _by_hand(script, environ)
+        return _by_hand(script, path_by_hand, environ)
     try:
         return parse_plan(json.loads(Path(path).read_text(encoding="utf-8")))
     except PlanError as error:
@@ -90,11 +107,12 @@ def read_plan(script: str, environ: Mapping[str, str] = os.environ) -> Plan:
         raise PlanError(f"LAB_PLAN={path}: {error}; {cure}") from error
 
 
-def _by_hand(script: str, environ: Mapping[str, str]) -> Plan:
+def _by_hand(script: str, path: str, environ: Mapping[str, str]) -> Plan:
     utc = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     return Plan(
         testid=environ.get("TESTID") or f"{utc}-locust-{script}-{secrets.token_hex(2)}",
         url=environ.get("BASE_URL", Plan.url),
+        path=path,
         events_url=environ.get("INFLUXDB_URL", "http://127.0.0.1:8086"),
     )
 
@@ -128,6 +146,8 @@ def _phases(items: list[dict[str, Any]]) -> tuple[Phase, ...]:
                 f'phase "{after.name}" starts before "{before.name}" ends; '
                 "Locust runs one phase at a time, k6 several"
             )
+        if 0 < after.start_seconds - before.end_seconds < CHANGE_SECONDS:
+            raise PlanError(f'phase "{after.name}" starts {_TOO_SOON} after "{before.name}"')
     return phases
 
 
@@ -140,4 +160,20 @@ def _phase(item: Mapping[str, Any]) -> Phase:
     if kind == "users" and value != int(value):
         raise PlanError(f'phase "{name}": {value} users; give a whole number')
     start, duration = seconds(item.get("start", "0s")), seconds(item["duration"])
-    return Phase(name, kind, value, start, duration, item.get("url"))
+    ramp_up, period = (seconds(item.get(key) or "0s") for key in ("ramp_up", "period"))
+    if kind == "rate" and (ramp_up or period):
+        raise PlanError(f'phase "{name}": ramp_up and period are for kind users, not for a rate')
+    if duration < CHANGE_SECONDS:
+        raise PlanError(f'phase "{name}": ends {_TOO_SOON} after its start')
+    if ramp_up > duration:
+        raise PlanError(f'phase "{name}": ramp_up is longer than the phase')
+    return Phase(
+        name, kind, value, start, duration, item.get("url"), ramp_up, period, _body_bytes(item)
+    )
+
+
+def _body_bytes(item: Mapping[str, Any]) -> int | None:
+    size = item.get("body_bytes")
+    if size is not None and (isinstance(size, bool) or not isinstance(size, int) or size < 0):
+        raise PlanError(f'phase "{item["name"]}": body_bytes {size}; give a whole number')
+    return size

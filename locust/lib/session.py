@@ -1,7 +1,7 @@
-"""What happens once a run: its plan, its listeners, its verdict. Read by every locustfile here.
+"""What happens once a process: its plan, its listeners, its verdict. Read by every locustfile here.
 
-One process holds one session. In a distributed run the master (or the only process) writes the
-phases and judges; workers send it their tallies.
+In a distributed run the master (or the only process) writes the phases and judges; workers are
+told what to do and send it their tallies. From the web page a process has several runs.
 """
 
 import logging
@@ -12,7 +12,7 @@ import time
 from argparse import Namespace
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Any, TypeVar, cast
 
 import gevent
@@ -21,15 +21,16 @@ from locust import __version__, events
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
-from lib import otel
+from lib import otel, series
 from lib.events import Region, Regions
 from lib.options import add_options
 from lib.plan import Phase, Plan, PlanError, read_plan
 from lib.slo import MISSED, Objective, missed, parse_objective
+from lib.stretch import Stretch
 from lib.summary import write_summary
 from lib.tally import Tally
 
-_MESSAGE = "spikelab-phase"
+_MESSAGE = "spikelab"
 _log = logging.getLogger("spikelab")
 T = TypeVar("T")
 
@@ -38,32 +39,27 @@ def _now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass
-class Stretch:
-    """The phase that users are in: `period_seconds` is 0 in a closed loop."""
-
-    name: str
-    url: str | None = None
-    period_seconds: float = 0.0
-
-
 class Session:
-    """State of this process's run."""
+    """State of this process, and of the run that is going or was last."""
 
     def __init__(self, script: str, plan: Plan) -> None:
         self.script = script
         self.plan = plan
-        self.testid = otel.set_defaults(os.environ, plan.testid)
+        self.testid = self._first_testid = otel.set_defaults(os.environ, plan.testid)
         self.stretch = Stretch(script)
         self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
-        self.regions = Regions(plan.events_url, plan.events_database, self.testid)
-        self.lost_workers: set[str] = set()
-        self.finished = not plan.phases  # the shape says when the last phase has ended
-        self._phase: Phase | None = None
+        self.regions = Regions(plan.events_url, plan.events_database)
+        self.finished = False  # the shape says when the last phase has ended
+        self._runs = 0
+        self._running = False
+        self._begun: list[Region] = []  # the run's phases so far
+        self.phase: Phase | None = None  # the plan's, while it lasts
+        self._lost_workers: set[str] = set()
+        self.gave_up = False
+        self._told: dict[str, Any] = {}
         self._environment: Environment
         self._changed = Event()
         self._warned = False
-        self._started = False
 
     # What users and the shape ask for
 
@@ -81,30 +77,30 @@ class Session:
         """Requests a second of one user; 0 for a closed loop."""
         return float(self.options.throughput or 0)
 
-    @property
-    def period_seconds(self) -> float:
-        if self.plan.phases:
-            return self.stretch.period_seconds
-        return 1 / self.throughput if self.throughput else 0.0
-
-    def enter(self, phase: Phase | None) -> None:
-        """The phase that it is time for; None between and after phases."""
-        if phase is self._phase:
-            return
-        self._phase = phase
-        now_ms = _now_ms()
+    def enter(self, phase: Phase | None) -> bool:
+        """The phase that it is time for, None between and after phases; False if it was before."""
+        if phase is self.phase:
+            return False
+        self._begin_run()
+        self.phase = phase
         if phase is None:
-            self.regions.end(now_ms)
+            self._end_phase()
         else:
-            planned_ms = now_ms + round(phase.duration_seconds * 1000)
             text = f"{phase.value:g} {phase.kind}"
-            self.regions.begin(Region(phase.name, phase.kind, text, now_ms, planned_ms))
-        self._changed.set()
+            self._begin_phase(phase.name, phase.kind, text, phase.duration_seconds)
+            self._tell(Stretch.of(phase, self.throughput or 1))
+        return True
 
-    def tell_workers(self, phase: Phase) -> None:
-        """Sent with each tick, so that a worker that comes late knows it too."""
-        period = phase.period_seconds(self.throughput or 1)
-        self._runner.send_message(_MESSAGE, [phase.name, phase.url, period])
+    def give_up(self, why: str) -> None:
+        """Ends the run, with exit code 1: something is missing without which it means nothing."""
+        if self.gave_up:
+            return
+        self.gave_up = True
+        _log.error("%s", why)
+        # Counts as a mistake in the script does; a worker tells its master.
+        events.user_error.fire(user_instance=None, exception=RuntimeError(why), tb=None)
+        stays = not self.options.headless and not isinstance(self._runner, WorkerRunner)
+        gevent.spawn(self._runner.stop if stays else self._runner.quit)
 
     # Locust's events
 
@@ -113,20 +109,22 @@ class Session:
         events.init.add_listener(self._on_init)
         events.test_start.add_listener(self._on_test_start)
         events.request.add_listener(self._on_request)
+        events.worker_connect.add_listener(self._on_worker_connect)
         events.report_to_master.add_listener(self._on_report)
         events.worker_report.add_listener(self._on_worker_report)
         events.test_stop.add_listener(self._on_test_stop)
         events.quitting.add_listener(self._on_quitting)
-        events.quit.add_listener(self._on_quit)
 
     def _on_init(self, environment: Environment, runner: Any, **_: Any) -> None:
         self._environment = environment
         environment.host = environment.host or self.plan.url
         _or_exit(self._objectives)
         if not isinstance(runner, MasterRunner):
-            runner.register_message(_MESSAGE, self._on_phase)
+            runner.register_message(_MESSAGE, self._on_told)
         if not isinstance(runner, WorkerRunner):
             gevent.spawn(self._attend)
+            if "LAB_PLAN" not in os.environ:
+                series.add_gauges(self._offered_rate, lambda: self.regions.pending)
             if self.plan.phases:
                 # While a shape runs, Locust has no handler of its own: end as after Ctrl-C.
                 signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -134,20 +132,15 @@ class Session:
             # The shape lets the last requests of a phase end; a failed one ends by its timeout.
             environment.stop_timeout = self.plan.timeout_seconds
 
-    def _on_phase(self, msg: Any, **_: Any) -> None:
-        self.stretch = Stretch(*msg.data)
-
     def _on_test_start(self, **_: Any) -> None:
-        self.tallies.clear()
-        self._started = True
+        self._begin_run()
         if self.plan.phases or isinstance(self._runner, WorkerRunner):
             return
-        now_ms = _now_ms()
         limit = self.options.run_time
-        planned_ms = now_ms + int(limit) * 1000 if limit else None
         text = f"{self.options.num_users or 1} users"
-        self.regions.begin(Region(self.script, "users", text, now_ms, planned_ms))
-        self._changed.set()
+        self._begin_phase(self.script, "users", text, float(limit) if limit else None)
+        period = 1 / self.throughput if self.throughput else 0.0
+        self._tell(Stretch(self.script, period_seconds=period, spread_seconds=period))
 
     def _on_request(
         self,
@@ -156,13 +149,20 @@ class Session:
         response: Any = None,
         context: Any = None,
         exception: BaseException | None = None,
+        start_time: float | None = None,
         **_: Any,
     ) -> None:
-        tally = self.tallies[(context or {}).get("phase", self.stretch.name)]
+        context, seconds = context or {}, (response_time or 0) / 1000
+        tally = self.tallies[context.get("phase", self.stretch.name)]
+        started = time.time() - seconds if start_time is None else start_time
+        tally.when(started, started + seconds, first=context.get("first", False))
         if exception is None:
-            tally.answer((response_time or 0) / 1000, response_length or 0)
-        else:
-            tally.failure(getattr(response, "status_code", 0) or 0, exception)
+            tally.answer(seconds, response_length or 0)
+            return
+        status = getattr(response, "status_code", 0) or 0
+        tally.failure(status, exception)
+        if status >= 400:
+            tally.keep_body(lambda: cast(str | None, response.text))
 
     def _on_report(self, data: dict[str, Any], **_: Any) -> None:
         data[_MESSAGE] = {name: tally.to_message() for name, tally in self.tallies.items()}
@@ -173,25 +173,70 @@ class Session:
             self.tallies[name].add(Tally.from_message(message))
 
     def _on_test_stop(self, **_: Any) -> None:
+        self._running = False
+        self.phase = None
         if not isinstance(self._runner, WorkerRunner):
-            self.regions.end(_now_ms())
-            self._phase = None
-            self._changed.set()
+            self._end_phase()
 
     def _on_quitting(self, environment: Environment, **_: Any) -> None:
         worker = isinstance(self._runner, WorkerRunner)
         if not worker:
             self._runner.quit()  # after an interrupt workers have not reported yet
+            if not self.regions.write(_now_ms()):
+                problem = self.regions.problem
+                _log.warning("%d phases not annotated: %s", self.regions.pending, problem)
         # A mistake in the script keeps Locust's own exit code.
-        if self._started and not self._runner.exceptions:
+        if (self._runs or self.options.headless) and not self._runner.exceptions:
             environment.process_exit_code = 0 if worker else self._judge()
 
-    def _on_quit(self, **_: Any) -> None:
-        if isinstance(self._runner, WorkerRunner):
+    # The beginning of a run, of a phase, and their end
+
+    def _begin_run(self) -> None:
+        """Called by whatever comes first: a plan's first phase, or the start of Locust's test."""
+        if self._running:
             return
-        self.regions.write(_now_ms())
-        if self.regions.pending:
-            _log.warning("%d phases not annotated: %s", self.regions.pending, self.regions.problem)
+        self._running = True
+        self._runs += 1
+        self.tallies.clear()
+        self.finished = not self.plan.phases
+        self._begun.clear()
+        self._lost_workers.clear()
+        self.gave_up = False
+        if not isinstance(self._runner, WorkerRunner):
+            again = f"-{self._runs}" if self._runs > 1 else ""
+            self._rename(self._first_testid + again)
+            _log.info("testid %s", self.testid)
+
+    def _rename(self, testid: str) -> None:
+        if testid != self.testid:
+            self.testid = testid
+            series.rename(testid)
+
+    def _begin_phase(self, name: str, kind: str, text: str, seconds: float | None) -> None:
+        now_ms = _now_ms()
+        planned_ms = None if seconds is None else now_ms + round(seconds * 1000)
+        region = Region(self.testid, name, kind, text, now_ms, planned_ms)
+        self._begun.append(region)
+        self.regions.begin(region)
+        self._changed.set()
+
+    def _end_phase(self) -> None:
+        self.regions.end(_now_ms())
+        self._changed.set()
+
+    # Between the master and its workers, or within the only process
+
+    def _tell(self, stretch: Stretch) -> None:
+        self._told = {"testid": self.testid, "stretch": asdict(stretch)}
+        self._runner.send_message(_MESSAGE, self._told)
+
+    def _on_worker_connect(self, client_id: str, **_: Any) -> None:
+        if self._told:
+            self._runner.send_message(_MESSAGE, self._told, client_id)
+
+    def _on_told(self, msg: Any, **_: Any) -> None:
+        self._rename(msg.data["testid"])
+        self.stretch = Stretch(**msg.data["stretch"])
 
     # The master's, or the only process's, work
 
@@ -203,8 +248,15 @@ class Session:
             if not self.regions.write(_now_ms()) and not self._warned:
                 self._warned = True
                 _log.warning("phases wait to be annotated: %s", self.regions.problem)
-            if isinstance(self._runner, MasterRunner):
-                self.lost_workers.update(client.id for client in self._runner.clients.missing)
+            if self._running and isinstance(self._runner, MasterRunner):
+                self._lost_workers.update(client.id for client in self._runner.clients.missing)
+
+    def _offered_rate(self) -> tuple[str, float] | None:
+        """A run by hand: its one phase, and the rate that its users are to make of it."""
+        if not self._begun or not self.throughput:
+            return None
+        users = self._runner.user_count if self._running else 0
+        return self.script, users * self.throughput
 
     def _objectives(self) -> list[Objective]:
         given = [text.strip() for text in self.options.slo.split(",") if text.strip()]
@@ -217,17 +269,24 @@ class Session:
             total.add(tally)
         wrong = missed(self._objectives(), total)
         if self.plan.summary:
-            texts = [objective.text for objective in wrong]
-            write_summary(self.plan.summary, self.testid, __version__, self.tallies, texts)
+            write_summary(
+                self.plan.summary,
+                __version__,
+                self.testid,
+                self._begun,
+                self.tallies,
+                [objective.text for objective in wrong],
+                self.regions.pending,
+            )
         for objective in wrong:
             _log.error("missed: %s (was %.6g)", objective.text, objective.measured(total))
-        if self.lost_workers:
+        if self._lost_workers:
             _log.error(
-                "%d workers lost, with requests uncounted: run again", len(self.lost_workers)
+                "%d workers lost, with requests uncounted: run again", len(self._lost_workers)
             )
             return 1
         if not self.finished:
-            _log.error("stopped before the plan's end")
+            _log.error("stopped before its end")
             return 1
         return MISSED if wrong else 0
 
@@ -240,9 +299,12 @@ def _or_exit(work: Callable[[], T]) -> T:
         sys.exit(str(error))
 
 
-def begin(script: str) -> Session:
-    """Reads the plan and listens; called once, by the locustfile that is run."""
-    session = Session(script, _or_exit(lambda: read_plan(script)))
+def begin(script: str, path: str = Plan.path) -> Session:
+    """Reads the plan and listens; called once, by the locustfile that is run.
+
+    `path` is what a run by hand asks for.
+    """
+    session = Session(script, _or_exit(lambda: read_plan(script, path)))
     otel.fix_bucket_width()
     session.listen()
     return session

@@ -20,28 +20,39 @@ class PlanShape(LoadTestShape):
     abstract = True
     session: ClassVar[Session]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._load = (0, 1.0)
+
     def tick(self) -> tuple[int, float] | None:
         """Users and users per second; None when the run is over. Called every second."""
-        self._sleep_to_a_boundary()
+        if self._phase_now() is self.session.phase:
+            self._sleep_to_a_boundary()
         phase = self._phase_now()
-        self.session.enter(phase)
-        if phase:
-            self.session.tell_workers(phase)
-            return self._users(phase), self._at_once()
-        if self._is_over() and not self.get_current_user_count():
+        if self.session.enter(phase):
+            # Once: Locust starts anew on every change of it.
+            self._load = self._load_of(phase) if phase else (0, self._at_once())
+        if phase is None and self._is_over() and not self.get_current_user_count():
             self.session.finished = True
             return None
-        return 0, self._at_once()
+        return self._load
+
+    def _load_of(self, phase: Phase) -> tuple[int, float]:
+        users = self._users(phase)
+        more = users - self.get_current_user_count()
+        if phase.ramp_up_seconds and more > 0:
+            return users, more / phase.ramp_up_seconds
+        return users, self._at_once()
 
     def _users(self, phase: Phase) -> int:
         return phase.users(self.session.throughput or 1)
 
     def _at_once(self) -> int:
-        """Users per second that Locust starts or stops: always all of them."""
+        """Users per second with which Locust starts or stops all of them."""
         return max(map(self._users, self.session.plan.phases))
 
     def _sleep_to_a_boundary(self) -> None:
-        """Locust asks once a second: too seldom for phases that are exact."""
+        """Nothing changes before it, and Locust asks too seldom for phases that are exact."""
         now = self.get_run_time()
         times = [
             t for each in self.session.plan.phases for t in (each.start_seconds, each.end_seconds)

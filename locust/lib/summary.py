@@ -6,27 +6,45 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lib.events import Region
 from lib.tally import ERROR_CLASSES, Tally
 
 _PERCENTILES = {"p50": 50, "p90": 90, "p95": 95, "p99": 99, "p99_9": 99.9, "max": 100}
 
 
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def _milliseconds(seconds: float) -> int | None:
+    return round(seconds * 1000) if math.isfinite(seconds) else None
+
+
 def _latency(tally: Tally, *, failures_as_infinite: bool) -> dict[str, float | None]:
-    values = {
-        key: tally.percentile_seconds(percentile, failures_as_infinite=failures_as_infinite)
+    return {
+        key: _finite(
+            tally.percentile_seconds(percentile, failures_as_infinite=failures_as_infinite)
+        )
         for key, percentile in _PERCENTILES.items()
     }
-    return {key: None if math.isinf(value) else value for key, value in values.items()}
 
 
-def _phase(name: str, tally: Tally) -> dict[str, Any]:
+def _phase(region: Region, tally: Tally) -> dict[str, Any]:
     good = tally.good.total()
+    # The users of a rate are spread on purpose.
+    spread = _finite(tally.start_spread_seconds) if region.kind == "users" else None
     return {
-        "name": name,
+        "name": region.phase,
+        "started_ms": region.started_ms,
+        "started": _milliseconds(tally.started),
+        "ended": _milliseconds(tally.ended),
+        "start_spread_seconds": spread,
         "requests": tally.requests,
         "completed": tally.completed,
+        "dropped": 0,  # a user that is late sends later
         "failures": tally.failures,
         "errors": {name: tally.errors[name] for name in ERROR_CLASSES},
+        "bodies": tally.bodies,
         "latency_seconds": _latency(tally, failures_as_infinite=False),
         "latency_with_failures_seconds": _latency(tally, failures_as_infinite=True),
         "response_bytes_mean": tally.good_bytes / good if good else None,
@@ -34,15 +52,22 @@ def _phase(name: str, tally: Tally) -> dict[str, Any]:
 
 
 def write_summary(
-    path: str, testid: str, version: str, tallies: Mapping[str, Tally], missed: Sequence[str]
+    path: str,
+    version: str,
+    testid: str,
+    regions: Sequence[Region],
+    tallies: Mapping[str, Tally],
+    missed: Sequence[str],
+    events_pending: int,
 ) -> None:
-    """Writes it; seconds, null for infinite. Raises OSError."""
+    """Writes it; null for infinite. `regions` are the phases that began. Raises OSError."""
     summary = {
         "schema": 1,
         "testid": testid,
         "driver": "locust",
         "versions": {"locust": version},
-        "phases": [_phase(name, tally) for name, tally in tallies.items()],
+        "phases": [_phase(each, tallies.get(each.phase, Tally())) for each in regions],
         "thresholds": {"failed": list(missed)},
+        "events_pending": events_pending,
     }
     Path(path).write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")

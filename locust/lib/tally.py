@@ -6,6 +6,7 @@ a percentile is off by 0.1 % at most. (Locust's own are rounded to two significa
 
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -18,6 +19,8 @@ ERROR_CLASSES = (
     "http_5xx",
     "other",
 )
+BODIES = 5  # samples of wrong answers that are kept
+BODY_CHARACTERS = 200
 _STEPS = 1024  # buckets per factor of two, half of them used: frexp gives 0.5 to 1
 
 
@@ -47,7 +50,7 @@ def error_class(status: int, error: BaseException) -> str:
 
 @dataclass
 class Tally:
-    """Counts of one phase, or of several added together."""
+    """Counts of one phase, or of several added together. Times are seconds since 1970."""
 
     requests: int = 0
     completed: int = 0
@@ -55,6 +58,17 @@ class Tally:
     good: Counter[int] = field(default_factory=Counter)
     good_bytes: int = 0
     longest_seconds: float = 0.0
+    started: float = math.inf  # the first request
+    last_user_started: float = -math.inf  # the first request of the user that came last
+    ended: float = -math.inf  # the last answer
+    bodies: list[str] = field(default_factory=list)
+
+    def when(self, started: float, ended: float, *, first: bool) -> None:
+        """Notes the time of a request, the user's `first` in this phase or not."""
+        self.started = min(self.started, started)
+        self.ended = max(self.ended, ended)
+        if first:
+            self.last_user_started = max(self.last_user_started, started)
 
     def answer(self, seconds: float, length: int) -> None:
         """Counts a good answer of so many bytes."""
@@ -70,6 +84,11 @@ class Tally:
         self.completed += status > 0
         self.errors[error_class(status, error)] += 1
 
+    def keep_body(self, read: Callable[[], str | None]) -> None:
+        """Reads and keeps a wrong answer, if there are not enough of them."""
+        if len(self.bodies) < BODIES:
+            self.bodies.append((read() or "")[:BODY_CHARACTERS])
+
     def add(self, other: "Tally") -> None:
         self.requests += other.requests
         self.completed += other.completed
@@ -77,6 +96,15 @@ class Tally:
         self.good.update(other.good)
         self.good_bytes += other.good_bytes
         self.longest_seconds = max(self.longest_seconds, other.longest_seconds)
+        self.started = min(self.started, other.started)
+        self.last_user_started = max(self.last_user_started, other.last_user_started)
+        self.ended = max(self.ended, other.ended)
+        self.bodies = (self.bodies + other.bodies)[:BODIES]
+
+    @property
+    def start_spread_seconds(self) -> float:
+        """From the first user's first request to the last user's; infinite without a request."""
+        return abs(self.last_user_started - self.started)
 
     @property
     def failures(self) -> int:

@@ -1,6 +1,8 @@
 """The user that every locustfile here starts from: sends the plan's request, at the plan's pace."""
 
+import random
 import time
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from locust import FastHttpUser
@@ -8,6 +10,9 @@ from locust.env import Environment
 
 from lib.pace import Pace
 from lib.session import Session
+from lib.stretch import Stretch
+
+_FOREVER_SECONDS = 3600.0  # a user that waits is stopped at once
 
 
 class LabUser(FastHttpUser):
@@ -21,29 +26,39 @@ class LabUser(FastHttpUser):
         self.network_timeout = self.connection_timeout = timeout
         super().__init__(environment)
         self._pace = Pace()
+        self._stretch: Stretch | None = None  # that of its last request
 
     def on_start(self) -> None:
-        if self.session.period_seconds:
+        if self.session.stretch.spread_seconds:
             self.wait()
 
     def wait_time(self) -> float:
         """Seconds to the next request: by the pace, or a constant pause in a closed loop."""
-        period = self.session.period_seconds
-        if period:
-            return self._pace.wait(time.perf_counter(), period)
+        stretch = self.session.stretch
+        if self.session.gave_up:
+            return _FOREVER_SECONDS
+        if stretch.period_seconds:
+            return self._pace.wait(
+                time.perf_counter(), stretch.period_seconds, stretch.spread_seconds
+            )
+        if self._stretch is None:
+            return random.random() * stretch.spread_seconds
         return float(self.session.options.wait_seconds or 0)
 
-    def send(self, path: str | None = None, **options: Any) -> Any:
+    def send(self, path: str | None = None, headers: Mapping[str, str] | None = None) -> Any:
         """Sends the plan's request, or one to another path; named by its path without a query."""
         plan, stretch = self.session.plan, self.session.stretch
         path = path or plan.path
-        headers = dict(plan.headers) if plan.keep_alive else {**plan.headers, "Connection": "close"}
+        first, self._stretch = stretch is not self._stretch, stretch
         return self.client.request(
-            plan.method,
+            plan.method_with_body if stretch.body is not None else plan.method,
             (stretch.url or "") + path,
             name=path.split("?")[0],
-            data=plan.body,
-            headers=headers,
-            context={"phase": stretch.name},
-            **options,
+            data=plan.body if stretch.body is None else stretch.body,
+            headers={
+                **plan.headers,
+                **(headers or {}),
+                **({} if plan.keep_alive else {"Connection": "close"}),
+            },
+            context={"phase": stretch.name, "first": first},
         )

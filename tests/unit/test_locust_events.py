@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
@@ -48,11 +49,11 @@ def store() -> Iterator[Store]:
 
 
 def region(name: str, started_ms: int, planned_ms: int | None) -> Region:
-    return Region(name, "users", "5 users", started_ms, planned_ms)
+    return Region("t1", name, "users", "5 users", started_ms, planned_ms)
 
 
 def test_a_line_escapes_what_the_protocol_would_read() -> None:
-    written = line("a b", Region("p,1=x", "users", 'say "hi" \\', 1000, 2000), 1500)
+    written = line(Region("a b", "p,1=x", "users", 'say "hi" \\', 1000, 2000), 1500)
     assert written == (
         r"events,testid=a\ b,driver=locust,phase=p\,1\=x "
         r'title="p,1=x",text="say \"hi\" \\",tags="locust,users",state="open",timeEnd=2000i 1000'
@@ -60,7 +61,7 @@ def test_a_line_escapes_what_the_protocol_would_read() -> None:
 
 
 def test_a_phase_opens_with_its_planned_end_and_closes_with_the_real_one(store: Store) -> None:
-    regions = Regions(store.url, "myk6db", "t1")
+    regions = Regions(store.url, "myk6db")
     regions.begin(region("one", 1000, 11_000))
     assert regions.write(1000)
     assert 'state="open",timeEnd=11000i 1000' in store.points[0]
@@ -77,7 +78,7 @@ def test_a_phase_opens_with_its_planned_end_and_closes_with_the_real_one(store: 
 
 
 def test_a_second_early_is_still_closed(store: Store) -> None:
-    regions = Regions(store.url, "myk6db", "t1")
+    regions = Regions(store.url, "myk6db")
     regions.begin(region("one", 1000, 11_000))
     regions.end(10_000)
     regions.write(10_000)
@@ -85,7 +86,7 @@ def test_a_second_early_is_still_closed(store: Store) -> None:
 
 
 def test_a_region_without_a_planned_end_grows_and_is_never_aborted(store: Store) -> None:
-    regions = Regions(store.url, "myk6db", "t1")
+    regions = Regions(store.url, "myk6db")
     regions.begin(region("one", 1000, None))
     for now_ms in (1000, 2000):
         regions.write(now_ms)
@@ -100,7 +101,7 @@ def test_a_region_without_a_planned_end_grows_and_is_never_aborted(store: Store)
 
 
 def test_what_the_store_did_not_take_is_written_later(store: Store) -> None:
-    regions = Regions(store.url, "myk6db", "t1")
+    regions = Regions(store.url, "myk6db")
     store.status = 503
     regions.begin(region("one", 1000, 2000))
     assert not regions.write(1000)
@@ -113,7 +114,7 @@ def test_what_the_store_did_not_take_is_written_later(store: Store) -> None:
 
 
 def test_a_phase_that_ends_while_its_begin_is_written_is_written_again(store: Store) -> None:
-    regions = Regions(store.url, "myk6db", "t1")
+    regions = Regions(store.url, "myk6db")
     regions.begin(region("one", 1000, 2000))
     store.delay_seconds = 0.5
     writing = threading.Thread(target=regions.write, args=(1000,))
@@ -127,7 +128,7 @@ def test_a_phase_that_ends_while_its_begin_is_written_is_written_again(store: St
 
 
 def test_a_store_that_hangs_costs_a_second_and_no_error(store: Store) -> None:
-    regions = Regions(store.url, "myk6db", "t1")
+    regions = Regions(store.url, "myk6db")
     store.delay_seconds = 3
     regions.begin(region("one", 1000, 2000))
     began = time.monotonic()
@@ -136,8 +137,20 @@ def test_a_store_that_hangs_costs_a_second_and_no_error(store: Store) -> None:
     assert regions.pending == 1
 
 
+def test_two_runs_of_one_process_wait_side_by_side_for_the_store(store: Store) -> None:
+    regions = Regions(store.url, "myk6db")
+    store.status = 503
+    regions.begin(region("one", 1000, 2000))
+    regions.begin(replace(region("one", 1000, 2000), testid="t1-2"))
+    regions.write(1000)
+    assert regions.pending == 2
+    store.status = 204
+    assert regions.write(2000)
+    assert [point[:19] for point in store.points] == ["events,testid=t1,dr", "events,testid=t1-2,"]
+
+
 def test_nothing_is_written_where_there_is_no_store() -> None:
-    regions = Regions("", "myk6db", "t1")
+    regions = Regions("", "myk6db")
     regions.begin(region("one", 1000, 2000))
     assert regions.write(1000)
     assert regions.pending == 0
@@ -147,17 +160,24 @@ def test_starts_are_a_period_apart_and_the_first_ones_spread() -> None:
     firsts = []
     for _ in range(200):
         pace = Pace()
-        first = pace.wait(100.0, 2.0)
+        first = pace.wait(100.0, 2.0, 2.0)
         assert 0 <= first <= 2
         # The answer took 0.5 s: the next start is still a period after the first.
-        assert pace.wait(100.0 + first + 0.5, 2.0) == pytest.approx(1.5)
+        assert pace.wait(100.0 + first + 0.5, 2.0, 2.0) == pytest.approx(1.5)
         firsts.append(first)
     assert min(firsts) < 0.3
     assert max(firsts) > 1.7
 
 
+def test_users_of_a_ramp_are_drawn_apart_within_their_batch_alone() -> None:
+    pace = Pace()
+    first = pace.wait(100.0, 5.0, 1.0)
+    assert 0 <= first <= 1
+    assert pace.wait(100.0 + first, 5.0, 1.0) == pytest.approx(5.0)
+
+
 def test_a_late_start_is_not_caught_up() -> None:
     pace = Pace()
-    due = 100.0 + pace.wait(100.0, 1.0)
-    assert pace.wait(due + 5, 1.0) == 0
-    assert pace.wait(due + 5.2, 1.0) == pytest.approx(0.8)
+    due = 100.0 + pace.wait(100.0, 1.0, 1.0)
+    assert pace.wait(due + 5, 1.0, 1.0) == 0
+    assert pace.wait(due + 5.2, 1.0, 1.0) == pytest.approx(0.8)

@@ -12,6 +12,7 @@ from spikelab import paths
 sys.path.insert(0, str(paths.ROOT / "locust"))
 from lib.otel import set_defaults
 from lib.plan import PlanError, parse_plan, read_plan, seconds
+from lib.stretch import Stretch
 
 
 def plan(**changes: Any) -> dict[str, Any]:
@@ -56,6 +57,31 @@ def test_users_of_a_closed_loop_have_no_period() -> None:
     assert (one.users(3), one.period_seconds(3)) == (5, 0)
 
 
+def test_a_phase_says_what_its_users_do() -> None:
+    changes = {"ramp_up": "3s", "period": "1.6s", "body_bytes": 4, "most_users": 400, "url": "u"}
+    one, two, three = parse_plan(
+        plan(
+            phases=[
+                phase("one", "0s", "5s", **changes),
+                phase("two", "5s", "5s", **dict.fromkeys(changes)),
+                phase("three", "10s", "5s", kind="rate", value=10),
+            ]
+        )
+    ).phases
+    assert (one.ramp_up_seconds, one.users(1)) == (3, 5)
+    # Locust's own batches make the ramp: within one of them, a second, users are drawn apart.
+    assert Stretch.of(one, 1) == Stretch("one", "u", 1.6, spread_seconds=1, body_bytes=4)
+    assert Stretch.of(one, 1).body == "xxxx"
+    assert Stretch.of(two, 1) == Stretch("two")
+    assert Stretch.of(two, 1).body is None
+    assert Stretch.of(three, 2) == Stretch("three", None, 0.5, spread_seconds=0.5)
+
+
+@pytest.mark.parametrize(("method", "sent"), [("GET", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH")])
+def test_a_body_by_size_needs_a_method_that_carries_it(method: str, sent: str) -> None:
+    assert parse_plan(plan(request={"method": method})).method_with_body == sent
+
+
 def test_phases_are_put_in_order_and_may_touch() -> None:
     read = parse_plan(plan(phases=[phase("two", "5s", "5s"), phase("one", "0s", "5s")]))
     assert [each.name for each in read.phases] == ["one", "two"]
@@ -71,6 +97,13 @@ def test_phases_are_put_in_order_and_may_touch() -> None:
         ([phase("one", "0s", "5s", value=1.5)], "whole number"),
         ([phase("one", "0s", "5 s")], "number with a unit"),
         ([phase("one", "0s", "")], "number with a unit"),
+        ([phase("one", "0s", "900ms")], '"one": ends less than 1s'),
+        ([phase("one", "0s", "5s"), phase("two", "5.5s", "5s")], '"two" starts less than 1s'),
+        ([phase("one", "0s", "5s", ramp_up="6s")], "ramp_up is longer"),
+        ([phase("one", "0s", "5s", kind="rate", ramp_up="1s")], "for kind users"),
+        ([phase("one", "0s", "5s", kind="rate", period="1s")], "for kind users"),
+        ([phase("one", "0s", "5s", body_bytes=-1)], "body_bytes -1"),
+        ([phase("one", "0s", "5s", body_bytes="1k")], "body_bytes 1k"),
     ],
 )
 def test_a_wrong_phase_is_named(phases: list[dict[str, Any]], says: str) -> None:
@@ -87,21 +120,23 @@ def test_a_file_that_is_no_plan_gets_one_line_that_names_it(tmp_path: Path, text
     path = tmp_path / "plan.json"
     path.write_text(text)
     with pytest.raises(PlanError, match=r"LAB_PLAN=.*plan\.json") as caught:
-        read_plan("hello", {"LAB_PLAN": str(path)})
+        read_plan("hello", environ={"LAB_PLAN": str(path)})
     assert "\n" not in str(caught.value)
 
 
 def test_a_run_by_hand_has_no_phases_and_a_testid_of_its_own() -> None:
-    first, second = read_plan("hello", {}), read_plan("hello", {"TESTID": "mine"})
+    first, second = (read_plan("hello", environ=environ) for environ in ({}, {"TESTID": "mine"}))
     assert first.phases == ()
     assert "-locust-hello-" in first.testid
     assert second.testid == "mine"
+    assert read_plan("authz", "/api/v1/authz/ping", {}).path == "/api/v1/authz/ping"
 
 
 def test_the_plan_of_the_environment_is_taken(tmp_path: Path) -> None:
     path = tmp_path / "plan.json"
     path.write_text(json.dumps(plan()))
-    assert read_plan("hello", {"LAB_PLAN": str(path), "TESTID": "not-this"}).testid == "t1"
+    environ = {"LAB_PLAN": str(path), "TESTID": "not-this"}
+    assert read_plan("hello", environ=environ).testid == "t1"
 
 
 def test_otel_gets_defaults_and_labels() -> None:

@@ -11,6 +11,7 @@ import pytest
 from spikelab import paths
 
 sys.path.insert(0, str(paths.ROOT / "locust"))
+from lib.events import Region
 from lib.plan import PlanError
 from lib.slo import missed, parse_objective
 from lib.summary import write_summary
@@ -73,10 +74,19 @@ def test_percentiles_are_within_a_thousandth_of_the_exact_ones() -> None:
 
 def test_workers_add_up_through_their_messages() -> None:
     whole, part = tally(10, 1, 0.1), tally(5, 2, 0.9)
+    whole.when(100.0, 100.1, first=True)
+    part.when(99.5, 101.0, first=True)
+    part.when(103.0, 103.5, first=False)
+    for each in (whole, part):
+        for number in range(4):
+            each.keep_body(lambda number=number: f"{number}" * 300)
     whole.add(Tally.from_message(json_keys_as_numbers(part)))
     assert (whole.requests, whole.completed, whole.failures) == (18, 18, 3)
     assert whole.percentile_seconds(100, failures_as_infinite=False) == 0.9
     assert whole.good.total() == 15
+    assert (whole.started, whole.ended, whole.start_spread_seconds) == (99.5, 103.5, 0.5)
+    assert [body[0] for body in whole.bodies] == ["0", "1", "2", "3", "0"]
+    assert {len(body) for body in whole.bodies} == {200}
 
 
 def json_keys_as_numbers(part: Tally) -> dict[str, object]:
@@ -100,7 +110,14 @@ def test_the_summary_has_null_for_infinite(tmp_path: Path) -> None:
     path = tmp_path / "summary.json"
     mixed = tally(90, 9)
     mixed.failure(0, ConnectionRefusedError())
-    write_summary(str(path), "t1", "2.47.0", {"one": mixed}, ["p95 < 1s"])
+    mixed.when(100.0, 100.2, first=True)
+    mixed.when(101.5, 101.7, first=True)
+    mixed.keep_body(lambda: "no healthy upstream")
+    regions = [
+        Region("t1", "one", "users", "5 users", 99_900, 110_000),
+        Region("t1", "two", "rate", "5 rate", 110_000, 120_000),
+    ]
+    write_summary(str(path), "2.47.0", "t1", regions, {"one": mixed}, ["p95 < 1s"], 2)
     summary = json.loads(path.read_text())
     phase = summary["phases"][0]
     assert (phase["requests"], phase["completed"], phase["failures"]) == (100, 99, 10)
@@ -108,4 +125,11 @@ def test_the_summary_has_null_for_infinite(tmp_path: Path) -> None:
     assert phase["latency_with_failures_seconds"]["p95"] is None
     assert phase["latency_seconds"]["p95"] == pytest.approx(0.2, rel=0.001)
     assert phase["response_bytes_mean"] == 5
+    assert (phase["started_ms"], phase["started"], phase["ended"]) == (99_900, 100_000, 101_700)
+    assert (phase["start_spread_seconds"], phase["dropped"]) == (1.5, 0)
+    assert phase["bodies"] == ["no healthy upstream"]
     assert summary["thresholds"] == {"failed": ["p95 < 1s"]}
+    assert summary["events_pending"] == 2
+    nothing = summary["phases"][1]
+    assert (nothing["name"], nothing["requests"], nothing["started_ms"]) == ("two", 0, 110_000)
+    assert nothing["started"] is nothing["ended"] is nothing["start_spread_seconds"] is None

@@ -1,0 +1,34 @@
+"""What every user does for a while: a phase of the plan, or the whole of a run by hand."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from lib.plan import Phase
+
+# Locust starts users in batches, one a second; so far their first requests are drawn apart.
+_BATCH_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Plain values, which the master sends to its workers."""
+
+    name: str
+    url: str | None = None
+    # Between the starts of a user's requests; 0: the next follows the answer.
+    period_seconds: float = 0.0
+    # A new user's first request is somewhere in it.
+    spread_seconds: float = 0.0
+    body_bytes: int | None = None
+
+    @classmethod
+    def of(cls, phase: Phase, throughput: float) -> "Stretch":
+        """A phase; of its rate, each user carries `throughput` requests a second."""
+        period = phase.period_seconds(throughput)
+        spread = _BATCH_SECONDS if phase.ramp_up_seconds else period
+        return cls(phase.name, phase.url, period, spread, phase.body_bytes)
+
+    @cached_property
+    def body(self) -> str | None:
+        """The body of every request; None for the plan's own."""
+        return None if self.body_bytes is None else "x" * self.body_bytes

@@ -1,0 +1,276 @@
+"""The locustfiles, run by the real Locust against a real HTTP server."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import threading
+import time
+import urllib.parse
+import urllib.request
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+
+from spikelab import paths
+from spikelab.runtime.locust_program import locust_program
+
+LONGEST_SECONDS = 60
+
+
+class Site:
+    """A target, and an InfluxDB that takes everything; counts requests by method and path."""
+
+    def __init__(self) -> None:
+        site = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def handle_any(self) -> None:
+                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+                path = self.path.split("?")[0]
+                if path == "/write":
+                    site.points += body.decode().split("\n")
+                    return self.answer(204, b"")
+                site.requests[f"{self.command} {path} {len(body)}"] += 1
+                site.authorizations.add(self.headers.get("Authorization"))
+                if path == "/api/v1/auth/token":
+                    return self.answer(site.token_status, b'{"access_token": "made-here"}')
+                if path == "/wrong":
+                    return self.answer(503, b"no healthy upstream")
+                return self.answer(200, b"hello")
+
+            do_GET = do_POST = handle_any  # noqa: N815
+
+            def answer(self, status: int, body: bytes) -> None:
+                self.send_response(status)
+                if status != 204:
+                    self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, *_: object) -> None: ...
+
+        self.requests: Counter[str] = Counter()
+        self.authorizations: set[str | None] = set()
+        self.points: list[str] = []
+        self.token_status = 200
+        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.server.daemon_threads = True
+        self.url = f"http://127.0.0.1:{self.server.server_port}"
+
+
+@pytest.fixture
+def site() -> Iterator[Site]:
+    one = Site()
+    threading.Thread(target=one.server.serve_forever, daemon=True).start()
+    yield one
+    one.server.shutdown()
+    one.server.server_close()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def start(
+    site: Site,
+    script: str,
+    arguments: Sequence[str],
+    out: IO[str] | int = subprocess.PIPE,
+    **environ: str,
+) -> subprocess.Popen[str]:
+    port = str(free_port())
+    return subprocess.Popen(
+        [
+            str(locust_program()),
+            f"--locustfile={paths.LOCUST / script}",
+            f"--master-bind-port={port}",
+            f"--master-port={port}",
+            "--only-summary",
+            *arguments,
+        ],
+        env={**os.environ, "BASE_URL": site.url, "INFLUXDB_URL": site.url, **environ},
+        stdin=subprocess.DEVNULL,
+        stdout=out,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def run(site: Site, script: str, arguments: Sequence[str], **environ: str) -> tuple[int, str]:
+    process = start(site, script, ["--headless", *arguments], **environ)
+    said, _ = process.communicate(timeout=LONGEST_SECONDS)
+    return process.returncode, said
+
+
+def plan_file(folder: Path, site: Site, phases: list[dict[str, Any]], path: str) -> str:
+    plan = {
+        "testid": "t1",
+        "target": {"url": site.url},
+        "request": {"path": path, "timeout": "5s"},
+        "phases": phases,
+        "slo": ["success >= 100%"],
+        "summary": str(folder / "summary.json"),
+        "events": {"url": site.url, "database": "myk6db"},
+    }
+    file = folder / "plan.json"
+    file.write_text(json.dumps(plan))
+    return str(file)
+
+
+PHASES: list[dict[str, Any]] = [
+    {"name": "ramp", "kind": "users", "value": 10, "duration": "3s"}
+    | {"ramp_up": "2s", "period": "250ms"},
+    {"name": "rate", "kind": "rate", "value": 40, "start": "3s", "duration": "2s"}
+    | {"body_bytes": 7},
+]
+
+
+@pytest.mark.parametrize("processes", [[], ["--processes=2"]])
+def test_the_phases_of_a_plan(tmp_path: Path, site: Site, processes: list[str]) -> None:
+    plan = plan_file(tmp_path, site, PHASES, "/hello")
+    code, said = run(site, "hello.py", processes, LAB_PLAN=plan)
+    assert code == 0, said
+    summary = json.loads((tmp_path / "summary.json").read_text())
+    ramp, rate = summary["phases"]
+    # What the driver counts is what the server saw, and each phase has its own kind of request.
+    assert site.requests == {"GET /hello 0": ramp["requests"], "POST /hello 7": rate["requests"]}
+    assert 0.7 < ramp["start_spread_seconds"] < 2.5
+    # Ten users: 4 requests a second of each, from its start on.
+    assert 60 <= ramp["requests"] <= 100
+    assert rate["requests"] == pytest.approx(80, abs=8)
+    assert rate["start_spread_seconds"] is None
+    for phase in (ramp, rate):
+        assert phase["started_ms"] <= phase["started"] < phase["ended"]
+        assert (phase["dropped"], phase["failures"], phase["bodies"]) == (0, 0, [])
+    assert summary["events_pending"] == 0
+    # The event that dashboards draw is the one that the summary names.
+    closed = [point.rsplit(" ", 1)[1] for point in site.points if 'state="closed"' in point]
+    assert set(closed) == {str(ramp["started_ms"]), str(rate["started_ms"])}
+
+
+def test_a_missed_objective_is_99_and_shows_what_was_answered(tmp_path: Path, site: Site) -> None:
+    phases = [{"name": "one", "kind": "users", "value": 2, "duration": "1s", "period": "100ms"}]
+    plan = plan_file(tmp_path, site, phases, "/wrong")
+    code, said = run(site, "hello.py", ["--processes=1"], LAB_PLAN=plan)
+    assert code == 99, said
+    phase = json.loads((tmp_path / "summary.json").read_text())["phases"][0]
+    assert phase["errors"]["http_5xx"] == phase["failures"] == phase["requests"] > 5
+    assert phase["bodies"] == ["no healthy upstream"] * 5
+
+
+BY_HAND = ["--users=5", "--spawn-rate=5", "--run-time=3s"]
+
+
+def test_authorization_mints_a_token_once_and_tells_nobody(site: Site) -> None:
+    code, said = run(site, "authz.py", BY_HAND)
+    assert code == 0, said
+    assert site.requests["POST /api/v1/auth/token 0"] == 1
+    # 1.6 s between a user's requests.
+    assert site.requests["GET /api/v1/authz/ping 0"] == pytest.approx(5 * 3 / 1.6, abs=4)
+    assert site.authorizations == {None, "Bearer made-here"}
+    assert "made-here" not in said
+
+
+def test_authorization_takes_the_token_of_the_environment(site: Site) -> None:
+    code, said = run(site, "authz.py", BY_HAND, TOKEN="given")
+    assert code == 0, said
+    assert site.authorizations == {"Bearer given"}
+    assert "given" not in said
+
+
+@pytest.mark.parametrize("processes", [[], ["--processes=1"]])
+def test_a_token_that_cannot_be_had_ends_the_run(site: Site, processes: list[str]) -> None:
+    site.token_status = 404
+    code, said = run(site, "authz.py", ["--users=50", *BY_HAND[1:], *processes])
+    assert code == 1, said
+    assert len(re.findall("no token from POST .* 404", said)) == 1
+    assert "Traceback" not in said
+    assert set(site.requests) == {"POST /api/v1/auth/token 0"}
+
+
+def test_a_second_run_from_the_web_page_has_series_and_events_of_its_own(
+    tmp_path: Path, site: Site
+) -> None:
+    """Each testid's series counts what that run sent, also in the worker, which has to be told."""
+    page, log, sent = free_port(), tmp_path / "locust.log", []
+    with log.open("w") as out:
+        web = start(
+            site,
+            "hello.py",
+            [
+                f"--web-port={page}",
+                "--web-host=127.0.0.1",
+                "--processes=1",
+                "--otel",
+                "--stop-timeout=1",
+            ],
+            out,
+            OTEL_METRICS_EXPORTER="console",
+            OTEL_METRIC_EXPORT_INTERVAL="300",
+            TESTID="mine",
+        )
+    try:
+        for users in (5, 10):
+            wait_for(page)
+            before = site.requests["GET /hello 0"]
+            swarm(page, users)
+            time.sleep(3)
+            ask(page, "stop")
+            sent.append(site.requests["GET /hello 0"] - before)
+    finally:
+        web.send_signal(signal.SIGTERM)
+        web.wait(timeout=LONGEST_SECONDS)
+    said = log.read_text()
+    assert web.returncode == 0, said
+    assert min(sent) > 5
+    assert counts(said) == {"mine": sent[0], "mine-2": sent[1]}
+    testids = {match[1] for point in site.points if (match := re.search("testid=([^,]+)", point))}
+    assert testids == {"mine", "mine-2"}
+
+
+def ask(page: int, path: str, form: dict[str, object] | None = None) -> None:
+    data = urllib.parse.urlencode(form or {}).encode()
+    urllib.request.urlopen(f"http://127.0.0.1:{page}/{path}", data, timeout=5).close()
+
+
+def swarm(page: int, users: int) -> None:
+    ask(page, "swarm", {"user_count": users, "spawn_rate": users, "throughput": 4})
+
+
+def wait_for(page: int) -> None:
+    """Until the page is up and its worker is there, or is there again."""
+    until = time.monotonic() + LONGEST_SECONDS
+    while time.monotonic() < until:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{page}/stats/requests") as answer:
+                if json.load(answer)["workers"]:
+                    return
+        except OSError:
+            pass
+        time.sleep(0.2)
+    raise TimeoutError("the web page did not come up")
+
+
+def counts(said: str) -> dict[str, int]:
+    """The last count of requests by testid, from what OpenTelemetry's console exporter printed."""
+    found = {}
+    decoder = json.JSONDecoder()
+    for start_of_one in re.finditer(r'^\{\s*"resource_metrics"', said, re.MULTILINE):
+        data, _ = decoder.raw_decode(said, start_of_one.start())
+        for resource in data["resource_metrics"]:
+            testid = resource["resource"]["attributes"]["testid"]
+            for metric in resource["scope_metrics"][0]["metrics"]:
+                if metric["name"] == "locust.client.duration":
+                    found[testid] = sum(p["count"] for p in metric["data"]["data_points"])
+    return found
