@@ -4,7 +4,7 @@ import os
 import signal
 import sys
 import webbrowser
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Annotated, NoReturn, ParamSpec
@@ -29,7 +29,7 @@ from spikelab.errors import (
 )
 from spikelab.links import dashboard_url
 from spikelab.locks import going_run, no_run
-from spikelab.plan import load_plan, split_assignment
+from spikelab.plan_load import load_plan, split_assignment
 from spikelab.record import RunRecord, all_records
 from spikelab.run import RunOptions
 from spikelab.runtime import COMPONENTS, Runtime
@@ -96,26 +96,38 @@ def up(
     without: Annotated[
         str, typer.Option(help="leave out: grafana, influxdb, or both with a comma")
     ] = "",
+    on_demand: Annotated[
+        str, typer.Option("--with", help="start as well: proxy, redis, or both with a comma")
+    ] = "",
 ) -> None:
     """Start the stack and wait until it is healthy."""
-    _up(runtime, [name.strip() for name in without.split(",") if name.strip()])
+    _up(runtime, _names(without), _names(on_demand))
 
 
-def _up(asked: str | None, without: list[str]) -> Runtime:
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def _up(asked: str | None, without: Sequence[str] = (), on_demand: Sequence[str] = ()) -> Runtime:
+    if on_demand and (going := going_run()):
+        # Redis restarts the target, and either takes its share of the machine.
+        raise LabError(f"a run is going: {going}: wait for it, or stop it with Ctrl-C")
     runtime, reason = choose(asked)
     say(f"runtime: {runtime.name} ({reason})")
     # Before the start: `down` has to find what an interrupted `up` has begun.
     remember(runtime)
     try:
-        runtime.up(without)
+        runtime.up(without, on_demand)
     except KeyboardInterrupt as error:
         raise RunInterruptedError(
             "interrupted: what has started stays up: ./lab down stops it"
         ) from error
     addresses = runtime.endpoints()
-    for name in ("target", "prometheus", "influxdb", "grafana"):
+    for name in ("target", "prometheus", "influxdb", "redis", "grafana"):
         if getattr(addresses, name):
             say(f"{name:<10} {getattr(addresses, name)}")
+    for name, url in (addresses.proxy or {}).items():
+        say(f"{'proxy':<10} {url} ({name})")
     return runtime
 
 
@@ -149,7 +161,7 @@ def doctor() -> None:
 def demo(runtime: RuntimeOption = None, json_file: JsonOption = None) -> None:
     """Start the stack and run 1,000 users on 200 worker threads, then on 500."""
     _writable(json_file)
-    started = _up(runtime, [])
+    started = _up(runtime)
     _finish(started, demo_command.run(started), json_file)
 
 
@@ -160,13 +172,18 @@ def run(
     target_settings: TargetSetOption = None,
     labels: LabelOption = None,
     json_file: JsonOption = None,
+    driver: Annotated[str | None, typer.Option(help="k6 or locust, instead of the plan's")] = None,
+    sinks: Annotated[
+        list[str] | None,
+        typer.Option("--sink", help="a store more: influxdb keeps every single request"),
+    ] = None,
     live: Annotated[bool, typer.Option(help="serve k6's own dashboard during the run")] = False,
     i_own_this_target: Annotated[
         bool, typer.Option("--i-own-this-target", help="the plan's target is not on this machine")
     ] = False,
 ) -> None:
     """Run a plan and judge it. Exit 0: within the SLO, 99: missed, 3: inconclusive."""
-    loaded = load_plan(plan, assignments or [])
+    loaded = load_plan(plan, assignments or [], driver, sinks or [])
     options = RunOptions(
         labels=dict(split_assignment(text, "--label") for text in labels or []),
         target_settings=dict(
@@ -186,7 +203,7 @@ def _running() -> Runtime:
     runtime = current()
     if any(component.running for component in runtime.status()):
         return runtime
-    return _up(None, [])
+    return _up(None)
 
 
 def _writable(json_file: Path | None) -> None:

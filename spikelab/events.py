@@ -1,24 +1,107 @@
-"""Phases that a driver left open or closed in good faith, when its run did not end well."""
+"""Phases of a run in InfluxDB's `events`, where dashboards find them.
 
+The driver writes them while they happen; the lab writes them once more when the run has ended, so
+that none is missing or left open. What InfluxDB does not take is kept beside the run's record and
+written by the next command that finds it up.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
+from math import inf
+from typing import Any, Literal
 
+from spikelab import paths
 from spikelab.errors import LabError
+from spikelab.record import RunRecord
 from spikelab.stores.influxdb import InfluxDB
+from spikelab.units import parse_duration
+
+_KEPT = "events.lp"
+State = Literal["open", "closed", "aborted"]
 
 
-def mark_aborted(influxdb: InfluxDB, testid: str, ended: datetime) -> None:
-    """Gives the run's phases their real end and the state `aborted`, by overwriting the points.
+@dataclass(frozen=True)
+class Event:
+    """One phase. Its testid, driver, phase and start make the point that it is."""
 
-    Without an answer from InfluxDB they stay as they are: a run's end must not hang on it.
-    """
-    ended_ms = int(ended.timestamp() * 1000)
+    testid: str
+    driver: str
+    phase: str
+    text: str
+    kind: str
+    begun: datetime
+    ended: datetime
+    state: State
+
+    def line(self) -> str:
+        """InfluxDB's line protocol, times in milliseconds; names need no escapes (plan.py)."""
+        fields = {
+            "title": self.phase,
+            "text": self.text,
+            "tags": f"{self.driver},{self.kind}",
+            "state": self.state,
+        }
+        written = ",".join(f'{key}="{value}"' for key, value in fields.items())
+        tags = f"driver={self.driver},phase={self.phase},testid={self.testid}"
+        return f"events,{tags} {written},timeEnd={_ms(self.ended)}i {_ms(self.begun)}"
+
+
+def write_events(influxdb: InfluxDB, events: Iterable[Event]) -> int:
+    """Writes a run's phases; returns how many were kept for later because that failed."""
+    by_run: dict[str, list[str]] = {}
+    for event in events:
+        by_run.setdefault(event.testid, []).append(event.line())
+    kept = 0
+    for testid, lines in by_run.items():
+        try:
+            influxdb.write("\n".join(lines))
+        except LabError:
+            (paths.RESULTS / testid / _KEPT).write_text("\n".join(lines) + "\n", encoding="utf-8")
+            kept += len(lines)
+    return kept
+
+
+def write_kept(influxdb: InfluxDB) -> None:
+    """Writes what earlier runs could not; without an answer it stays kept."""
     with suppress(LabError):
-        rows = influxdb.query(f"SELECT * FROM events WHERE testid = '{testid}'")
-        lines = [
-            f"events,driver={row['driver']},phase={row['phase']},testid={testid} "
-            f'state="aborted",timeEnd={min(ended_ms, row["timeEnd"])}i {row["time"]}'
-            for row in rows
-        ]
+        for path in sorted(paths.RESULTS.glob(f"*/{_KEPT}")):
+            influxdb.write(path.read_text(encoding="utf-8"))
+            path.unlink()
+
+
+def mark_aborted(influxdb: InfluxDB, record: RunRecord, ended: datetime) -> None:
+    """Gives the phases that a run's end cut off that end and the state `aborted`.
+
+    Those that were over by then are closed. Without an answer from InfluxDB all stay as they are: a
+    run's end must not hang on it.
+    """
+    durations_ms = _planned_ms(record)
+    with suppress(LabError):
+        rows = influxdb.query(f"SELECT * FROM events WHERE testid = '{record.testid}'")
+        lines = [_ended_line(row, _ms(ended), durations_ms) for row in rows]
         if lines:
             influxdb.write("\n".join(lines))
+
+
+def _ended_line(row: Mapping[str, Any], ended_ms: int, durations_ms: Mapping[str, float]) -> str:
+    planned_ms = row["time"] + durations_ms.get(row["phase"], inf)
+    state = "aborted" if planned_ms > ended_ms else "closed"
+    return (
+        f"events,driver={row['driver']},phase={row['phase']},testid={row['testid']} "
+        f'state="{state}",timeEnd={min(ended_ms, row["timeEnd"])}i {row["time"]}'
+    )
+
+
+def _planned_ms(record: RunRecord) -> dict[str, float]:
+    """How long each phase was to last, from the plan that the driver got."""
+    with suppress(OSError, ValueError, KeyError):
+        plan = json.loads((record.folder / "plan.json").read_bytes())
+        return {each["name"]: parse_duration(each["duration"]) * 1000 for each in plan["phases"]}
+    return {}
+
+
+def _ms(moment: datetime) -> int:
+    return round(moment.timestamp() * 1000)

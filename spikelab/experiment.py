@@ -17,8 +17,10 @@ def run_all(runtime: Runtime, plan: Plan, options: RunOptions) -> Iterator[RunRe
 
     Raises LabError or RunInterruptedError.
     """
-    preflight.require_stack(runtime, plan)
     with only_run() as announce:
+        if plan.components:
+            runtime.require(plan.components)
+        preflight.require_stack(runtime, plan)
         close_abandoned(runtime.endpoints().influxdb)
         for cell in _cells(plan, options):
             run = Run(runtime, plan, options, cell)

@@ -1,77 +1,144 @@
-"""A run's figures from the stores, over the run's own time range."""
+"""A finished run's figures: its judged steps, what the target went through, what is incomplete."""
 
-import math
-import time
-from datetime import datetime
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Self
 
+from spikelab import target_figures
+from spikelab.console import warn
+from spikelab.drivers.summary import PhaseSummary
 from spikelab.errors import LabError
-from spikelab.record import Connections, QueueWait, now
+from spikelab.events import Event, write_events
+from spikelab.judge import spoiled
+from spikelab.plan import Phase, Plan
+from spikelab.record import RunRecord, Step
+from spikelab.steps import build_step, judge
+from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
-from spikelab.target_view import Capacity
-
-# The target is scraped every 2 s: this long after the end, the last scrape is in.
-SETTLE_SECONDS = 3.0
-# The sockets are scraped every second; with fewer of them a peak may have gone unseen.
-_ENOUGH_SCRAPES = 0.7
+from spikelab.stores.samples import missing_samples, step_waves
+from spikelab.target_view import Capacity, TargetView
+from spikelab.usage import Usage
 
 
-def settle(ended: datetime) -> None:
-    """Waits until the scrapes that show the end of the run are stored."""
-    time.sleep(max(0.0, SETTLE_SECONDS - (now() - ended).total_seconds()))
+@dataclass(frozen=True)
+class Baseline:
+    """The target just before a run: its count of overflows, and when its process started."""
+
+    overflows: int = 0
+    born: float | None = None
+
+    @classmethod
+    def of(cls, view: TargetView | None) -> Self:
+        return cls(view.listen_overflows(), view.start_time()) if view else cls()
 
 
-def connections(
-    prometheus: Prometheus,
-    started: datetime,
-    ended: datetime,
-    capacity: Capacity | None,
-    overflows: int | None,
-    keep_alive: bool,
-) -> Connections:
-    """Prediction from settings and limit, measurement from the sockets alone."""
-    window = _window(started, ended)
-    seen = prometheus.value(f"count_over_time(sockets_established[{window}s])", ended) or 0
-    if seen < _ENOUGH_SCRAPES * (ended - started).total_seconds():
-        raise LabError(f"Prometheus has only {seen:.0f} scrapes of this run's {window} seconds")
-    return Connections(
-        predicted=capacity.predicted if capacity else None,
-        established_peak=_peak(prometheus, "sockets_established", window, ended),
-        accept_queue_peak=_peak(prometheus, "sockets_accept_queue_depth", window, ended),
-        accept_queue_limit=capacity.accept_queue_limit if capacity else None,
-        listen_overflows=overflows,
-        policy="keep-alive" if keep_alive else "close",
-    )
+class RunFigures:
+    """Fills in a record; `reasons` is why the run is no valid measurement."""
+
+    def __init__(
+        self,
+        record: RunRecord,
+        plan: Plan,
+        variant: str | None,
+        repeat: int,
+        prometheus: Prometheus,
+        influxdb: InfluxDB | None,
+    ) -> None:
+        self._record = record
+        self._plan = plan
+        self._variant = variant
+        self._repeat = repeat
+        self._prometheus = prometheus
+        self._influxdb = influxdb
+        self.reasons: list[str] = []
+
+    def fill_steps(
+        self, happened: Sequence[PhaseSummary], driver: Usage, components: Mapping[str, Usage]
+    ) -> None:
+        """The steps, from the driver's summary and what the processes used."""
+        for phase, summary in zip(self._plan.phases, happened, strict=True):
+            self.reasons += spoiled(phase, summary, self._plan.spike)
+            if not phase.judged:
+                continue
+            step = build_step(phase, summary, self._plan, self._variant, self._repeat)
+            judge(step, phase, self._plan, driver, self._record.host.cpus)
+            step.component_cpu = _cores(components, step)
+            self._record.steps.append(step)
+        if self._influxdb:
+            self._annotate(self._influxdb, happened)
+        if self._influxdb and "influxdb" in self._record.sinks:
+            with self._incomplete("this run's record lacks its waves"):
+                self._fill_samples(self._influxdb)
+
+    def fill_target(
+        self, view: TargetView | None, capacity: Capacity | None, before: Baseline
+    ) -> None:
+        """The target's side, when the scrapes of the run's end are in."""
+        record = self._record
+        assert record.ended is not None
+        if view is None:
+            return
+        target_figures.settle(record.ended)
+        if view.start_time() != before.born:
+            self.reasons.append("the target died or was restarted during the run")
+        with self._incomplete("this run's record lacks connections and queue waits"):
+            record.connections = target_figures.connections(
+                self._prometheus,
+                record.started,
+                record.ended,
+                capacity,
+                view.listen_overflows() - before.overflows,
+                self._plan.request.keep_alive,
+            )
+            record.queue_wait_seconds = target_figures.queue_wait(
+                self._prometheus, record.started, record.ended, before.born
+            )
+
+    def _annotate(self, influxdb: InfluxDB, happened: Sequence[PhaseSummary]) -> None:
+        kept = write_events(influxdb, map(self._event, self._plan.phases, happened))
+        if kept:
+            self._warn(
+                f"InfluxDB does not answer: {kept} phases of this run are kept and written by the "
+                "next ./lab run or ./lab runs that finds it up"
+            )
+
+    def _event(self, phase: Phase, happened: PhaseSummary) -> Event:
+        planned = happened.begun + timedelta(seconds=phase.duration_seconds)
+        return Event(
+            testid=self._record.testid,
+            driver=self._record.driver,
+            phase=phase.name,
+            text=f"{phase.value:,} {phase.kind}",
+            kind=phase.kind,
+            begun=happened.begun,
+            ended=happened.ended if self._plan.spike else planned,
+            state="closed",
+        )
+
+    def _fill_samples(self, influxdb: InfluxDB) -> None:
+        for step in self._record.steps:
+            missing = missing_samples(influxdb, self._record.testid, step)
+            step.raw_samples_missing = missing
+            if missing:
+                self._warn(f"{step.name}: InfluxDB lacks {missing:,} of {step.requests:,} samples")
+            elif self._plan.spike:
+                step.waves = step_waves(influxdb, self._record.testid, step)
+
+    def _warn(self, text: str) -> None:
+        warn(text)
+        self._record.warnings.append(text)
+
+    @contextmanager
+    def _incomplete(self, consequence: str) -> Iterator[None]:
+        """A store that does not answer takes its own figures away, not the driver's."""
+        try:
+            yield
+        except LabError as error:
+            self._warn(f"{error}; {consequence}")
 
 
-def queue_wait(
-    prometheus: Prometheus, started: datetime, ended: datetime, born: float | None
-) -> QueueWait:
-    """Waits in the worker queue; from a native histogram, so within its bucket's width (2.2 %).
-
-    `born`: when the target's process started, in epoch seconds.
-    """
-    series = "tomcat_worker_queue_wait_seconds"
-    end = ended.timestamp() + SETTLE_SECONDS
-    waits = after = f"last_over_time({series}[1m] @ {end:.3f})"
-    # What this process had counted before the run; a process before it counted something else.
-    age_ms = int((started.timestamp() - (born or 0)) * 1000)
-    if age_ms > 0:
-        window = f"{min(age_ms, 60_000)}ms"
-        before = f"last_over_time({series}[{window}] @ {started.timestamp():.3f})"
-        waits = f"(({after} - {before}) or {after})"
-    quantiles = {
-        name: prometheus.value(f"histogram_quantile({q}, {waits})", now())
-        for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
-    }
-    return QueueWait(
-        **{k: None if v is None or math.isnan(v) else round(v, 6) for k, v in quantiles.items()}
-    )
-
-
-def _window(started: datetime, ended: datetime) -> int:
-    return math.ceil((ended - started).total_seconds()) + 2
-
-
-def _peak(prometheus: Prometheus, series: str, window: int, ended: datetime) -> int | None:
-    value = prometheus.value(f"max(max_over_time({series}[{window}s]))", ended)
-    return None if value is None else int(value)
+def _cores(components: Mapping[str, Usage], step: Step) -> dict[str, float]:
+    uses = {name: usage.between(step.started, step.ended) for name, usage in components.items()}
+    return {name: round(use.cores, 3) for name, use in uses.items() if use}

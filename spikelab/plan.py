@@ -1,28 +1,30 @@
 """Plans: experiments as data (plans/*.yaml). What to run, on which settings, judged how."""
 
-import re
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar, cast
-from urllib.parse import urlsplit
+import math
+from typing import Annotated, Literal, Self, TypeVar
 
-import yaml
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    ConfigDict,
-    Field,
-    ValidationError,
-    model_validator,
-)
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from spikelab import paths
-from spikelab.errors import UsageError, did_you_mean
-from spikelab.plan_file import first_mistake, read_mapping
+from spikelab.errors import did_you_mean
 from spikelab.slo import Objective, parse_objective
-from spikelab.units import parse_duration, parse_whole_number
+from spikelab.units import parse_base_url, parse_duration
 
 Scalar = str | int | float | bool
+DriverName = Literal["k6", "locust"]
+Sink = Literal["prometheus", "influxdb"]
+# Topologies in front of the lab's own target, as urls of a plan: `proxy:tunnel`.
+PROXY_PREFIX = "proxy:"
+Topology = Literal["sidecar", "headers", "tunnel", "tunnel_sidecar", "tls"]
+TOPOLOGIES: tuple[Topology, ...] = ("sidecar", "headers", "tunnel", "tunnel_sidecar", "tls")
+# Raw samples of more requests than these cost more than they tell.
+_MOST_RAW_REQUESTS = 50_000
+# A rate's users, where neither the plan nor a latency objective says: so many seconds of it may be
+# on their way. k6/lib/executors.js has the same for runs by hand.
+_RATE_SECONDS_IN_FLIGHT = 2.0
+_FEWEST_RATE_USERS = 10
+# Scenarios of the drivers' own, which are no load.
+_RESERVED_PHASES = "spikelab-"
 
 
 def _duration(text: str) -> str:
@@ -35,20 +37,43 @@ def _objective(text: str) -> str:
     return text
 
 
-def _base_url(text: str) -> str:
-    """Scheme, host and port of a server; the path belongs to the request."""
-    try:
-        parts = urlsplit(text)
-        server = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        server = None
-    if not server or parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError(f"'{text}' is no URL of a server such as http://127.0.0.1:8080")
-    return text.rstrip("/")
+def _url(text: str) -> str:
+    """Scheme, host and port of a server, or one of the proxy's topologies."""
+    if not text.startswith(PROXY_PREFIX):
+        return parse_base_url(text)
+    name = text.removeprefix(PROXY_PREFIX)
+    if name not in TOPOLOGIES:
+        known = ", ".join(PROXY_PREFIX + each for each in TOPOLOGIES)
+        raise ValueError(f"'{text}' is no topology of the proxy (known: {known})")
+    return text
+
+
+def _above_zero(text: str) -> str:
+    if parse_duration(text) <= 0:
+        raise ValueError("must be above 0")
+    return text
+
+
+def _a_second_or_more(text: str) -> str:
+    if parse_duration(text) < 1:
+        raise ValueError("must be a second or more")
+    return text
+
+
+def _below_an_hour(text: str) -> str:
+    if not 0 < parse_duration(text) < 3600:
+        raise ValueError("must be above 0 and below an hour")
+    return text
+
+
+def _phase_name(name: str) -> str:
+    if name.startswith(_RESERVED_PHASES):
+        raise ValueError(f"names that begin with '{_RESERVED_PHASES}' are the lab's own")
+    return name
 
 
 Duration = Annotated[str, AfterValidator(_duration)]
-BaseUrl = Annotated[str, AfterValidator(_base_url)]
+Url = Annotated[str, AfterValidator(_url)]
 Name = Annotated[str, Field(pattern="^[a-z0-9-]+$", max_length=60)]
 
 
@@ -84,7 +109,7 @@ class Parameter(_Strict):
             raise ValueError(f"{name}={value}: must be at most {self.maximum:,g}")
 
 
-class _Parameters(BaseModel):
+class Parameters(BaseModel):
     """A plan's parameters alone: they are needed before the rest can be read."""
 
     parameters: dict[str, Parameter]
@@ -93,14 +118,8 @@ class _Parameters(BaseModel):
 class Target(_Strict):
     """Where the load goes: without a url, the lab's own target with these settings."""
 
-    url: BaseUrl | None = None
+    url: Url | None = None
     settings: dict[str, Scalar] = {}
-
-
-def _below_an_hour(text: str) -> str:
-    if not 0 < parse_duration(text) < 3600:
-        raise ValueError("must be above 0 and below an hour")
-    return text
 
 
 class Request(_Strict):
@@ -114,22 +133,50 @@ class Request(_Strict):
     keep_alive: bool = True
 
 
-def _above_zero(text: str) -> str:
-    if parse_duration(text) < 1:
-        raise ValueError("must be a second or more")
-    return text
-
-
 class Phase(_Strict):
-    """A stretch of load. `users`: so many at once, one request each; `duration` is the longest
-    they may take to finish."""
+    """A stretch of load. One that is not judged, such as a warm-up, is no step of the record.
 
-    name: Name
-    kind: Literal["users"]
-    value: Annotated[int, Field(ge=1)]
-    start: Duration = "0s"
-    duration: Annotated[Duration, AfterValidator(_above_zero)]
-    url: BaseUrl | None = None
+    `rate`: an open loop of `value` requests a second. `users`: a closed loop of so many users; in a
+    spike all at once and one request each, and `duration` is then the longest they may take.
+    """
+
+    name: Annotated[Name, AfterValidator(_phase_name)]
+    kind: Literal["users", "rate"]
+    value: Annotated[int | float, Field(gt=0, le=1_000_000)]
+    start: Duration | None = None
+    duration: Annotated[Duration, AfterValidator(_a_second_or_more)]
+    url: Url | None = None
+    ramp_up: Duration | None = None
+    period: Annotated[Duration, AfterValidator(_above_zero)] | None = None
+    body_bytes: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    most_users: Annotated[int, Field(ge=1)] | None = None
+    judged: bool = True
+
+    @model_validator(mode="after")
+    def _kind_and_keys_agree(self) -> Self:
+        if self.kind == "users":
+            if self.value != int(self.value):
+                raise ValueError(f"value {self.value}: users are a whole number")
+            self.value = int(self.value)
+            if self.most_users:
+                raise ValueError("most_users belongs to the kind rate")
+        elif self.ramp_up or self.period:
+            raise ValueError("ramp_up and period belong to the kind users")
+        return self
+
+    @property
+    def start_seconds(self) -> float:
+        """Since the start of the run; a plan has filled it in."""
+        return parse_duration(self.start or "0s")
+
+    @property
+    def duration_seconds(self) -> float:
+        return parse_duration(self.duration)
+
+    @property
+    def users(self) -> int:
+        """Virtual users that it may take."""
+        return self.most_users or int(self.value)
 
 
 class Variant(_Strict):
@@ -142,13 +189,6 @@ class Variant(_Strict):
 Named = TypeVar("Named", Phase, Variant)
 
 
-def _script(name: str) -> str:
-    known = [path.stem for path in sorted(paths.K6.glob("*.js"))]
-    if name not in known:
-        raise ValueError(f"there is no k6/{name}.js" + did_you_mean(name, known))
-    return name
-
-
 def _unique_names(items: list[Named]) -> list[Named]:
     names = [item.name for item in items]
     for name in names:
@@ -157,21 +197,106 @@ def _unique_names(items: list[Named]) -> list[Named]:
     return items
 
 
+def _in_order(phases: list[Phase]) -> list[Phase]:
+    """A phase without a start follows the one before it."""
+    end = 0.0
+    for phase in phases:
+        if phase.start is None:
+            phase.start = f"{end:g}s"
+        end = phase.start_seconds + phase.duration_seconds
+    return phases
+
+
+def _scripts(driver: DriverName) -> list[str]:
+    folder, pattern = {"k6": (paths.K6, "*.js"), "locust": (paths.LOCUST, "*.py")}[driver]
+    return [path.stem for path in sorted(folder.glob(pattern))]
+
+
+def _script(name: str, driver: DriverName) -> None:
+    known = _scripts(driver)
+    if name not in known:
+        folder, suffix = ("k6", "js") if driver == "k6" else ("locust", "py")
+        raise ValueError(f"there is no {folder}/{name}.{suffix}" + did_you_mean(name, known))
+
+
+def _known_scripts(value: str | dict[DriverName, str]) -> str | dict[DriverName, str]:
+    if isinstance(value, dict):
+        for driver, name in value.items():
+            _script(name, driver)
+        if not value:
+            raise ValueError("name a script, or one for each driver")
+    elif value not in (*_scripts("k6"), *_scripts("locust")):
+        _script(value, "k6")
+    return value
+
+
 class Plan(_Strict):
     """A whole plan. Rates are requests per second, durations carry their unit."""
 
     name: Name
     about: str
-    driver: Literal["k6"] = "k6"
-    script: Annotated[Name, AfterValidator(_script)]
+    driver: DriverName = "k6"
+    script: Annotated[str | dict[DriverName, str], AfterValidator(_known_scripts)]
     parameters: dict[str, Parameter] = {}
     target: Target = Target()
     request: Request = Request()
-    phases: Annotated[list[Phase], Field(min_length=1), AfterValidator(_unique_names)]
+    phases: Annotated[
+        list[Phase],
+        Field(min_length=1),
+        AfterValidator(_unique_names),
+        AfterValidator(_in_order),
+    ]
+    phase_order: Literal["as-written", "alternating"] = "as-written"
     slo: list[Annotated[str, AfterValidator(_objective)]] = []
     variants: Annotated[list[Variant], AfterValidator(_unique_names)] = []
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
-    sinks: list[Literal["prometheus", "influxdb"]] = ["prometheus"]
+    sinks: list[Sink] | None = None
+    needs: list[Literal["redis"]] = []
+
+    @model_validator(mode="after")
+    def _alternating_phases_fit(self) -> Self:
+        durations = {phase.duration_seconds for phase in self.phases if phase.judged}
+        if self.phase_order == "alternating" and len(durations) > 1:
+            raise ValueError("phase_order: only phases of one duration can change places")
+        return self
+
+    @model_validator(mode="after")
+    def _rates_have_their_users(self) -> Self:
+        """As many as are under way when the longest latency objective is just met."""
+        limits = [o.limit for o in self.objectives if o.key != "success"]
+        seconds = max(1.0, *limits) if limits else _RATE_SECONDS_IN_FLIGHT
+        for phase in self.phases:
+            if phase.kind == "rate" and phase.most_users is None:
+                phase.most_users = max(_FEWEST_RATE_USERS, math.ceil(phase.value * seconds))
+        return self
+
+    @model_validator(mode="after")
+    def _driver_has_a_script(self) -> Self:
+        _script(self.script_of(self.driver), self.driver)
+        return self
+
+    def script_of(self, driver: DriverName) -> str:
+        """The script that this driver runs. Raises ValueError where the plan has none for it."""
+        if isinstance(self.script, str):
+            return self.script
+        if driver not in self.script:
+            raise ValueError(f"the plan has no script for {driver}")
+        return self.script[driver]
+
+    @property
+    def spike(self) -> bool:
+        """All users at once and one request each: the phases have no window but their start."""
+        return self.driver == "k6" and self.script_of("k6") == "spike"
+
+    def offered_rate(self, phase: Phase) -> float | None:
+        """Requests a second that a phase asks for, on average; None in a closed loop."""
+        if phase.kind == "users":
+            return None
+        if self.script_of(self.driver) != "ramp":
+            return float(phase.value)
+        place = [each.name for each in self.phases].index(phase.name)
+        before = self.phases[place - 1].value if place else 0
+        return (before + phase.value) / 2
 
     @property
     def objectives(self) -> list[Objective]:
@@ -179,114 +304,50 @@ class Plan(_Strict):
 
     @property
     def users(self) -> int:
-        """Virtual users in all: phases may overlap, as each may take long to finish."""
-        return sum(phase.value for phase in self.phases)
+        """The most virtual users at a time: a phase's last requests may outlive it."""
+        timeout = parse_duration(self.request.timeout)
+
+        def at(seconds: float) -> int:
+            return sum(
+                phase.users
+                for phase in self.phases
+                if phase.start_seconds
+                <= seconds
+                < phase.start_seconds + phase.duration_seconds + timeout
+            )
+
+        return max(at(phase.start_seconds) for phase in self.phases)
+
+    @property
+    def effective_sinks(self) -> list[Sink]:
+        """The plan's, or Prometheus, and InfluxDB for a spike of few enough requests."""
+        if self.sinks is not None:
+            return self.sinks
+        few = self.spike and sum(phase.users for phase in self.phases) <= _MOST_RAW_REQUESTS
+        return ["prometheus", "influxdb"] if few else ["prometheus"]
+
+    @property
+    def urls(self) -> set[str]:
+        """Every url that the plan names."""
+        return {url for url in (self.target.url, *(phase.url for phase in self.phases)) if url}
 
     @property
     def foreign_urls(self) -> set[str]:
         """Servers other than the lab's own target that the plan puts load on."""
-        return {url for url in (self.target.url, *(p.url for p in self.phases)) if url}
+        return {url for url in self.urls if not url.startswith(PROXY_PREFIX)}
 
+    @property
+    def components(self) -> list[str]:
+        """Optional components of the stack without which it cannot run."""
+        return [*self.needs, *(["proxy"] if self.urls - self.foreign_urls else [])]
 
-def plan_files() -> dict[str, Path]:
-    """The ready plans by name."""
-    return {path.stem: path for path in sorted(paths.PLANS.glob("*.yaml"))}
-
-
-def load_plan(name: str, assignments: Iterable[str] = ()) -> Plan:
-    """A plan by the name of a ready one or the path of a file, with `--set key=value` applied.
-
-    Raises UsageError naming file, line, key and cure.
-    """
-    path = _find(name)
-    data = read_mapping(path)
-    try:
-        declared = _Parameters.model_validate({"parameters": data.get("parameters") or {}})
-        parameters = declared.parameters
-        values = {key: parameter.default for key, parameter in parameters.items()}
-        for assignment in assignments:
-            _assign(data, parameters, values, assignment)
-        return Plan.model_validate(_substitute(data, values, paths.shown(path)))
-    except ValidationError as error:
-        raise first_mistake(error, Plan, path) from error
-
-
-def _find(name: str) -> Path:
-    ready = plan_files()
-    if name in ready:
-        return ready[name]
-    path = Path(name)
-    if path.suffix in (".yaml", ".yml") or "/" in name:
-        if path.is_file():
-            return path.resolve()
-        raise UsageError(f"there is no plan file '{name}'")
-    raise UsageError(f"unknown plan '{name}'{did_you_mean(name, ready)}: see ./lab plans")
-
-
-def split_assignment(text: str, option: str) -> tuple[str, str]:
-    """``key`` and ``value`` of ``key=value``. Raises UsageError naming the option."""
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"{option} {text}: write it as {option} key=value")
-    return key.strip(), value.strip()
-
-
-def _assign(
-    data: dict[str, Any],
-    parameters: Mapping[str, Parameter],
-    values: dict[str, Scalar],
-    assignment: str,
-) -> None:
-    key, text = split_assignment(assignment, "--set")
-    if key in parameters:
-        values[key] = _parameter_value(key, text, parameters[key])
-        return
-    head, _, leaf = key.rpartition(".")
-    if head not in ("target", "request") or leaf == "settings":
-        known = [*parameters, "target.url", *(f"request.{k}" for k in Request.model_fields)]
-        raise UsageError(f"--set {assignment}: unknown key '{key}'" + did_you_mean(key, known))
-    section = data.get(head)
-    data[head] = {**(section if isinstance(section, dict) else {}), leaf: _yaml_value(text)}
-
-
-def _yaml_value(text: str) -> Any:
-    try:
-        return yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise UsageError(f"--set: '{text[:60]}' is no value that YAML knows") from error
-
-
-def _parameter_value(key: str, text: str, parameter: Parameter) -> Scalar:
-    if isinstance(parameter.default, int) and not isinstance(parameter.default, bool):
-        # YAML would read 12:30:00 as a number of seconds.
-        number = parse_whole_number(text)
-        value = text[:60] if number is None else number
-    else:
-        value = _yaml_value(text)
-    try:
-        parameter.check(f"--set {key}", value)
-    except ValueError as error:
-        raise UsageError(str(error)[:200]) from error
-    return cast(Scalar, value)
-
-
-_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
-
-
-def _substitute(value: Any, values: Mapping[str, Any], file: str) -> Any:
-    """Replaces `${name}`: a lone placeholder keeps its parameter's type."""
-    if isinstance(value, dict):
-        return {key: _substitute(item, values, file) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_substitute(item, values, file) for item in value]
-    if not isinstance(value, str):
-        return value
-    for name in _PLACEHOLDER.findall(value):
-        if name not in values:
-            raise UsageError(
-                f"{file}: '${{{name}}}' names no parameter" + did_you_mean(name, values)
-            )
-    lone = _PLACEHOLDER.fullmatch(value)
-    if lone:
-        return values[lone[1]]
-    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), value)
+    def phases_of(self, repeat: int) -> list[Phase]:
+        """The phases in the order of this repeat, which counts from 1."""
+        if self.phase_order == "as-written" or repeat % 2:
+            return self.phases
+        judged = [phase for phase in self.phases if phase.judged]
+        mirrored = {
+            phase.name: other.model_copy(update={"start": phase.start})
+            for phase, other in zip(judged, reversed(judged), strict=True)
+        }
+        return [mirrored.get(phase.name, phase) for phase in self.phases]

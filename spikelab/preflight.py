@@ -19,13 +19,16 @@ _CONNECT_SECONDS = 5
 
 def require_stack(runtime: Runtime, plan: Plan) -> None:
     """The components that the plan needs are running. Raises LabError naming those that are not."""
-    needed = {"prometheus"}
+    needed = {"prometheus", *plan.components}
     if not plan.foreign_urls:
         needed |= {"target", "sockets"}
-    states = {component.name: component for component in runtime.status()}
-    missing = sorted(name for name in needed if not states[name].running)
+    # One that was started a moment ago has answered its health check, whatever its state is called.
+    up = {each.name for each in runtime.status() if each.state in ("running", "starting")}
+    missing = sorted(needed - up)
     if missing:
-        raise LabError(f"not running: {', '.join(missing)}: start the stack with ./lab up")
+        optional = ",".join(sorted(set(missing) & set(plan.components)))
+        start = "./lab up" + (f" --with {optional}" if optional else "")
+        raise LabError(f"not running: {', '.join(missing)}: start it with {start}")
 
 
 def require_users(users: int) -> None:

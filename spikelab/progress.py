@@ -7,8 +7,8 @@ from typing import Self
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spikelab.console import err, say
-from spikelab.errors import LabError
 from spikelab.exposition import first, read_samples
+from spikelab.plan import Plan
 from spikelab.stores.prometheus import Prometheus
 
 _PLAIN_SECONDS = 5
@@ -18,11 +18,12 @@ class RunProgress:
     """Reads the normalised series, so every driver looks the same."""
 
     def __init__(
-        self, testid: str, phase: str, users: int, prometheus: Prometheus, sockets_url: str | None
+        self, testid: str, plan: Plan, prometheus: Prometheus, sockets_url: str | None
     ) -> None:
         self._testid = testid
-        self._phase = phase
-        self._users = users
+        self._spike_users = plan.users if plan.spike else None
+        self._seconds = max(phase.start_seconds + phase.duration_seconds for phase in plan.phases)
+        self._began = monotonic()
         self._prometheus = prometheus
         self._sockets_url = sockets_url
         self._next_line = monotonic()
@@ -34,7 +35,9 @@ class RunProgress:
             console=err,
             transient=True,
         )
-        self._task = self._bar.add_task(phase, total=users, text="")
+        self._task = self._bar.add_task(
+            plan.phases[0].name, total=self._spike_users or self._seconds, text=""
+        )
 
     def __enter__(self) -> Self:
         if err.is_terminal:
@@ -50,21 +53,20 @@ class RunProgress:
         if err.is_terminal:
             self._bar.stop()
 
-    def tick(self) -> None:
-        """Shows the state; a store that does not answer in between is no reason to stop."""
-        try:
-            answered, failed, rate = self._counts()
-            connections = self._connections()
-        except LabError:
-            return
-        text = f"{answered:,.0f} of {self._users:,} done, {rate:,.0f}/s, {failed:,.0f} failed"
+    def tick(self, phase: str) -> None:
+        """Shows the state in this phase. Raises LabError when a store does not answer."""
+        answered, failed, rate = self._counts()
+        connections = self._connections()
+        of = f" of {self._spike_users:,}" if self._spike_users else ""
+        text = f"{answered:,.0f}{of} done, {rate:,.0f}/s, {failed:,.0f} failed"
         if connections is not None:
             text += f", {connections:,.0f} connections"
         if err.is_terminal:
-            self._bar.update(self._task, completed=answered, text=text)
+            done = answered if self._spike_users else monotonic() - self._began
+            self._bar.update(self._task, description=phase, completed=done, text=text)
         elif monotonic() >= self._next_line:
             self._next_line = monotonic() + _PLAIN_SECONDS
-            say(f"{self._phase}: {text}")
+            say(f"{phase}: {text}")
 
     def _counts(self) -> tuple[float, float, float]:
         run = f'{{testid="{self._testid}"}}'

@@ -49,8 +49,7 @@ class Latency(_Strict):
 
 
 class Errors(_Strict):
-    """Failed requests by class. `bodies`: a sample of wrong answers, where the driver keeps any
-    (k6/spike.js keeps none: a body costs memory for every user)."""
+    """Failed requests by class. `bodies`: a sample of wrong answers, as status and beginning."""
 
     dial_timeout: int = 0
     request_timeout: int = 0
@@ -70,6 +69,16 @@ class Wave(_Strict):
 
     answers: int
     at_seconds: float
+
+
+class StepGenerator(_Strict):
+    """The driver during a step; null where it was too short or cannot be seen from here."""
+
+    cpu: Annotated[float | None, Field(description="mean CPU cores used")] = None
+    waiting: Annotated[
+        float | None, Field(description="mean number of its threads that waited for a core")
+    ] = None
+    limited: bool | None = None
 
 
 class Step(_Strict):
@@ -105,12 +114,19 @@ class Step(_Strict):
     waves: Annotated[
         list[Wave] | None, Field(description="from raw samples; null where none were kept")
     ] = None
+    raw_samples_missing: Annotated[
+        int | None, Field(description="requests that InfluxDB lacks; null where none were kept")
+    ] = None
+    generator: StepGenerator = StepGenerator()
+    component_cpu: Annotated[
+        dict[str, float], Field(description="mean CPU cores used by the stack's components")
+    ] = {}
     verdict: Verdict
 
 
 class TargetRecord(_Strict):
     url: str
-    settings: Annotated[dict[str, int | bool], Field(description="asked for")]
+    settings: Annotated[dict[str, int | bool | str], Field(description="asked for")]
     effective: Annotated[
         dict[str, float | None], Field(description="as the target exports them; null: unlimited")
     ]
@@ -161,6 +177,9 @@ class RunRecord(_Strict):
     ended: datetime | None = None
     valid: bool = False
     reasons: list[str] = []
+    warnings: Annotated[
+        list[str], Field(description="what is incomplete about a run that is valid")
+    ] = []
     verdict: Verdict = "inconclusive"
     experiment: str | None = None
     sinks: list[str] = []

@@ -3,21 +3,26 @@
 import secrets
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from urllib.parse import urlsplit
 
-from spikelab import measure, paths
+import psutil
+
+from spikelab import paths
 from spikelab.console import say, warn
-from spikelab.drivers import k6
-from spikelab.drivers.k6_summary import read_summary
+from spikelab.drivers import Job
+from spikelab.drivers.choice import driver_of
+from spikelab.drivers.k6 import DASHBOARD_URL
 from spikelab.drivers.process import DriverProcess
-from spikelab.drivers.summary import PhaseSummary
 from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError
 from spikelab.events import mark_aborted
 from spikelab.host_facts import host_record
-from spikelab.judge import generator_limited, judge_run, spoiled
-from spikelab.plan import Plan
+from spikelab.judge import generator_limited, judge_run
+from spikelab.live import LiveRun
+from spikelab.measure import Baseline, RunFigures
+from spikelab.plan import PROXY_PREFIX, Plan
 from spikelab.progress import RunProgress
 from spikelab.record import (
     ConnectionPolicy,
@@ -30,12 +35,11 @@ from spikelab.record import (
 )
 from spikelab.runtime import Endpoints, Runtime
 from spikelab.stack_settings import DATABASE
-from spikelab.steps import build_step
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
-from spikelab.stores.samples import step_waves
 from spikelab.target_settings import Value
 from spikelab.target_view import Capacity, TargetView, prepare_target
+from spikelab.usage import Usage
 
 
 @dataclass(frozen=True)
@@ -63,13 +67,15 @@ class Run:
 
     def __init__(self, runtime: Runtime, plan: Plan, options: RunOptions, cell: Cell) -> None:
         self.runtime = runtime
-        self.plan = plan
         self.options = options
         self.cell = cell
+        self.plan = plan.model_copy(update={"phases": plan.phases_of(cell.repeat)})
+        self.driver = driver_of(plan.driver)
         self.testid = identity(plan.name)
         self.own_target = not plan.foreign_urls
         self.endpoints = runtime.endpoints()
         self.prometheus = Prometheus(self.endpoints.prometheus)
+        self.influxdb = InfluxDB(self.endpoints.influxdb) if self.endpoints.influxdb else None
         self.sinks = self._sinks()
         self.view: TargetView | None = None
         self.capacity: Capacity | None = None
@@ -101,10 +107,11 @@ class Run:
         return record
 
     def _sinks(self) -> list[str]:
-        if "influxdb" in self.plan.sinks and self.endpoints.influxdb is None:
+        sinks = self.plan.effective_sinks
+        if "influxdb" in sinks and self.influxdb is None:
             warn("InfluxDB is not running: this run keeps no raw samples, so it shows no waves")
-            return [sink for sink in self.plan.sinks if sink != "influxdb"]
-        return list(self.plan.sinks)
+            return [sink for sink in sinks if sink != "influxdb"]
+        return list(sinks)
 
     def _warn_about_accept_count(self) -> None:
         if self.capacity and self.capacity.accept_queue_limit < self.capacity.accept_count:
@@ -116,6 +123,7 @@ class Run:
     def _new_record(self) -> RunRecord:
         own = self.own_target
         image, build = self.runtime.target_build() if own else (None, None)
+        url = resolved_url(self.plan.target.url, self.endpoints)
         return RunRecord(
             testid=self.testid,
             plan=self.plan.name,
@@ -126,7 +134,7 @@ class Run:
             experiment=self.cell.experiment,
             sinks=self.sinks,
             target=TargetRecord(
-                url=_without_credentials(self.plan.target.url or self.endpoints.target),
+                url=_without_credentials(url),
                 settings=dict(self.cell.settings),
                 effective=self.view.effective_settings() if self.view else {},
                 runtime=self.runtime.name if own else None,
@@ -141,115 +149,92 @@ class Run:
         return "keep-alive" if self.plan.request.keep_alive else "close"
 
     def _drive(self, record: RunRecord) -> None:
-        overflows = self.view.listen_overflows() if self.view else None
-        born = self.view.start_time() if self.view else None
-        driver_sees = self.runtime.driver_endpoints()
-        plan_file = record.folder / "plan.json"
+        baseline = Baseline.of(self.view)
+        sees = self.runtime.driver_endpoints()
         # The driver alone reads it: headers may hold a token.
-        write_json(plan_file, self._resolved_plan(driver_sees), mode=0o600)
-        command = k6.command(
-            self.runtime, self.plan.script, self.testid, driver_sees, self.sinks, self.options.live
-        )
+        write_json(record.folder / "plan.json", self._resolved_plan(sees), mode=0o600)
+        job = Job(self.plan, self.testid, sees, self.sinks, self.options.live)
+        command = self.driver.command(self.runtime, job)
+        version = self.driver.version(self.runtime, self.testid)
         if self.options.live:
-            say(f"k6's own dashboard: {k6.DASHBOARD_URL}")
+            say(f"k6's own dashboard: {DASHBOARD_URL}")
+        log = record.folder / f"{self.driver.name}.log"
+        components = self._watch_components()
         record.started = now()
-        process = DriverProcess(command, record.folder / "k6.log")
+        process = DriverProcess(command, log)
         try:
-            code = self._watch(process)
+            code = self._watch(process, record.host.cpus)
         except BaseException:
             with _uninterrupted():
                 process.stop()
-                self._measure_generator(record, process)
             raise
-        record.ended = now()
-        if code not in k6.VALID_EXITS:
-            raise LabError(k6.explain_exit(code, record.folder / "k6.log"))
-        self._measure_generator(record, process)
-        names = [phase.name for phase in self.plan.phases]
-        phases = read_summary(record.folder / k6.SUMMARY, names)
-        self._measure(record, phases, overflows, born)
+        finally:
+            record.ended = now()
+            for usage in components.values():
+                usage.stop()
+            self._measure_generator(record, process.usage, version)
+        failed = self.driver.why_failed(code, log)
+        if failed:
+            raise LabError(failed)
+        happened = self.driver.read_summary(record.folder, self.plan)
+        figures = RunFigures(
+            record, self.plan, self.cell.variant, self.cell.repeat, self.prometheus, self.influxdb
+        )
+        figures.fill_steps(happened, process.usage, components)
+        figures.fill_target(self.view, self.capacity, baseline)
+        self._close(record, figures.reasons)
 
-    def _resolved_plan(self, driver_sees: Endpoints) -> dict[str, object]:
+    def _resolved_plan(self, sees: Endpoints) -> dict[str, object]:
         """The hand-over to a driver's script (LAB_PLAN); see docs/plans.md."""
         resolved = self.plan.model_dump(mode="json", include={"driver", "request", "phases", "slo"})
-        events = None
-        if driver_sees.influxdb:
-            events = {"url": driver_sees.influxdb, "database": DATABASE}
+        for phase in resolved["phases"]:
+            phase["url"] = phase["url"] and resolved_url(phase["url"], sees)
         return {
             "schema": 1,
             "testid": self.testid,
             "plan": self.plan.name,
-            "target": {"url": self.plan.target.url or driver_sees.target},
+            "target": {"url": resolved_url(self.plan.target.url, sees)},
             **resolved,
-            "events": events,
+            "summary": self.runtime.driver_path(self.driver.summary_file, self.testid),
+            "events": {"url": sees.influxdb, "database": DATABASE} if sees.influxdb else None,
         }
 
-    def _watch(self, process: DriverProcess) -> int:
+    def _watch_components(self) -> dict[str, Usage]:
+        if not self.own_target:
+            return {}
+        return {
+            name: Usage(partial(psutil.Process, pid), waits=False)
+            for name, pid in self.runtime.process_ids().items()
+        }
+
+    def _watch(self, process: DriverProcess, cpus: int) -> int:
         sockets = f"{self.endpoints.sockets}/metrics" if self.view else None
-        phase = self.plan.phases[0].name
-        with RunProgress(self.testid, phase, self.plan.users, self.prometheus, sockets) as bar:
-            return process.wait(bar.tick)
+        plan = self.plan
+        live = LiveRun(plan, self.testid, self.prometheus, self.influxdb, cpus)
+        with RunProgress(self.testid, plan, self.prometheus, sockets) as bar:
 
-    def _measure_generator(self, record: RunRecord, process: DriverProcess) -> None:
-        cores = process.usage.cores
+            def tick() -> None:
+                # A store that does not answer in between is no reason to stop.
+                with suppress(LabError):
+                    live.tick(process.usage)
+                    bar.tick(live.phase_now())
+
+            return process.wait(tick)
+
+    def _measure_generator(self, record: RunRecord, usage: Usage, version: str) -> None:
+        use = usage.overall()
         record.generator = Generator(
-            cpu=None if cores is None else round(cores, 3),
-            memory_bytes=process.usage.memory_bytes or None,
-            limited=generator_limited(cores, record.host.cpus),
-            versions={"k6": k6.version(self.runtime, self.testid)},
-        )
-
-    def _measure(
-        self,
-        record: RunRecord,
-        phases: list[PhaseSummary],
-        overflows: int | None,
-        born: float | None,
-    ) -> None:
-        assert record.ended is not None
-        reasons = [
-            reason
-            for asked, happened in zip(self.plan.phases, phases, strict=True)
-            for reason in spoiled(asked, happened)
-        ]
-        record.steps = [
-            build_step(phase, self.plan, self.cell.variant, self.cell.repeat, record.generator)
-            for phase in phases
-        ]
-        influxdb = self.endpoints.influxdb if "influxdb" in self.sinks else None
-        if influxdb:
-            with _as_warning("this run's record lacks its waves"):
-                for step in record.steps:
-                    step.waves = step_waves(InfluxDB(influxdb), self.testid, step)
-        measure.settle(record.ended)
-        if self.view:
-            if self.view.start_time() != born:
-                reasons.append("the target died or was restarted during the run")
-            with _as_warning("this run's record lacks connections and queue waits"):
-                self._measure_target(record, self.view, overflows, born)
-        self._close(record, reasons)
-
-    def _measure_target(
-        self, record: RunRecord, view: TargetView, overflows: int | None, born: float | None
-    ) -> None:
-        assert record.ended is not None
-        record.connections = measure.connections(
-            self.prometheus,
-            record.started,
-            record.ended,
-            self.capacity,
-            view.listen_overflows() - (overflows or 0),
-            self.plan.request.keep_alive,
-        )
-        record.queue_wait_seconds = measure.queue_wait(
-            self.prometheus, record.started, record.ended, born
+            cpu=round(use.cores, 3) if use else None,
+            memory_bytes=usage.memory_bytes or None,
+            limited=generator_limited(use, record.host.cpus),
+            versions={self.driver.name: version},
         )
 
     def _abort(self, record: RunRecord, reason: str) -> None:
         self._close(record, [reason])
         assert record.ended is not None
-        if self.endpoints.influxdb:
-            mark_aborted(InfluxDB(self.endpoints.influxdb), self.testid, record.ended)
+        if self.influxdb:
+            mark_aborted(self.influxdb, record, record.ended)
 
     def _close(self, record: RunRecord, reasons: Sequence[str]) -> None:
         record.ended = record.ended or now()
@@ -257,6 +242,17 @@ class Run:
         record.valid = not reasons
         record.verdict = judge_run(record.valid, record.steps)
         record.save()
+
+
+def resolved_url(url: str | None, seen: Endpoints) -> str:
+    """A plan's url as an address; without one, the lab's own target."""
+    if url is None:
+        return seen.target
+    if not url.startswith(PROXY_PREFIX):
+        return url
+    if seen.proxy is None:
+        raise LabError("the proxy is not running: ./lab up --with proxy")
+    return seen.proxy[url.removeprefix(PROXY_PREFIX)]
 
 
 def identity(plan: str) -> str:
@@ -267,15 +263,6 @@ def identity(plan: str) -> str:
 def _without_credentials(url: str) -> str:
     parts = urlsplit(url)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
-
-
-@contextmanager
-def _as_warning(consequence: str) -> Iterator[None]:
-    """A store that does not answer takes its own figures away, not the driver's."""
-    try:
-        yield
-    except LabError as error:
-        warn(f"{error}; {consequence}")
 
 
 @contextmanager

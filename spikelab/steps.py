@@ -1,49 +1,75 @@
-"""A judged step from what the driver said of a phase."""
+"""Judged steps from what the driver said of the phases."""
+
+from datetime import datetime, timedelta
 
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.judge import judge_step
-from spikelab.plan import Plan
-from spikelab.record import Generator, Step
+from spikelab.judge import generator_limited, judge_step
+from spikelab.plan import Phase, Plan
+from spikelab.record import Step, StepGenerator
+from spikelab.usage import Usage
 
 
 def build_step(
-    phase: PhaseSummary,
+    phase: Phase,
+    happened: PhaseSummary,
     plan: Plan,
     variant: str | None,
     repeat: int,
-    generator: Generator,
 ) -> Step:
-    """A spike's step. Its window is the moment in which its users start; the rest is drain."""
-    length = (phase.ended - phase.started).total_seconds()
-    window = phase.start_spread_seconds or 0.0
+    """A phase's step, not judged yet. Its window is the time in which requests were to start: the
+    phase, or of a spike the moment in which its users start. The rest is drain."""
+    window = (happened.start_spread_seconds or 0.0) if plan.spike else phase.duration_seconds
+    started = happened.started if plan.spike else happened.begun
+    length = max(window, (happened.ended - started).total_seconds())
     return Step(
         name=phase.name,
         phase=phase.name,
         variant=variant,
         repeat=repeat,
-        started=phase.started,
-        ended=phase.ended,
-        started_rate=_rate(phase.requests, window),
-        achieved_rate=_rate(phase.completed, length),
-        goodput=_rate(phase.requests - phase.failures, length),
-        requests=phase.requests,
-        completed=phase.completed,
-        dropped=phase.dropped,
-        failures=phase.failures,
-        errors=phase.errors,
-        response_bytes_mean=phase.response_bytes_mean,
-        latency_seconds=phase.latency_seconds,
-        latency_with_failures_seconds=phase.latency_with_failures_seconds,
-        drain_seconds=round(max(0.0, length - window), 3),
-        start_spread_seconds=phase.start_spread_seconds,
-        verdict=judge_step(
-            plan.objectives,
-            phase.requests,
-            phase.failures,
-            phase.latency_with_failures_seconds.model_dump(),
-            generator,
-        ),
+        started=started,
+        ended=started + timedelta(seconds=length),
+        offered_rate=plan.offered_rate(phase),
+        started_rate=_rate(happened.requests, window),
+        achieved_rate=_rate(happened.completed, length),
+        goodput=_rate(happened.requests - happened.failures, length if plan.spike else window),
+        requests=happened.requests,
+        completed=happened.completed,
+        dropped=happened.dropped,
+        failures=happened.failures,
+        errors=happened.errors,
+        response_bytes_mean=happened.response_bytes_mean,
+        latency_seconds=happened.latency_seconds,
+        latency_with_failures_seconds=happened.latency_with_failures_seconds,
+        drain_seconds=round(length - window, 3),
+        start_spread_seconds=happened.start_spread_seconds if plan.spike else None,
+        verdict="inconclusive",
     )
+
+
+def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> None:
+    """Fills in the driver's health during the step, and the verdict."""
+    use = driver.between(step.started, _window_end(step, phase, plan))
+    if use is None:
+        use = driver.overall()
+    step.generator = StepGenerator(
+        cpu=round(use.cores, 3) if use else None,
+        waiting=round(use.waiting, 3) if use else None,
+        limited=generator_limited(use, cpus),
+    )
+    step.verdict = judge_step(step, plan.objectives, _tried(step, phase, plan))
+
+
+def _tried(step: Step, phase: Phase, plan: Plan) -> int | None:
+    """Iterations of k6's schedule; Locust's users wait for their answers, so they have none."""
+    if step.offered_rate is None or plan.driver != "k6":
+        return None
+    return int(step.offered_rate * phase.duration_seconds)
+
+
+def _window_end(step: Step, phase: Phase, plan: Plan) -> datetime:
+    if plan.spike:
+        return step.ended
+    return step.started + timedelta(seconds=phase.duration_seconds)
 
 
 def _rate(count: int, seconds: float) -> float | None:

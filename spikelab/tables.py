@@ -6,7 +6,8 @@ from rich.table import Table
 from rich.text import Text
 
 from spikelab.console import out
-from spikelab.plan import load_plan, plan_files
+from spikelab.phase_table import show_phases
+from spikelab.plan_load import load_plan, plan_files
 from spikelab.record import Connections, RunRecord, Step
 from spikelab.runtime import ComponentStatus
 from spikelab.units import show_seconds
@@ -16,7 +17,11 @@ _MOST_WAVES = 6
 
 
 def show_results(records: Sequence[RunRecord]) -> None:
-    """One column a run, so that several stand side by side."""
+    """One column a run, so that several stand side by side; before it each run's phases."""
+    for record in records:
+        if len(record.steps) > 1:
+            out.print(f"{_heading(record)}:", markup=False)
+            show_phases(record.steps)
     table = Table(show_header=len(records) > 1, box=None, pad_edge=False)
     table.add_column("")
     for record in records:
@@ -42,9 +47,8 @@ def _verdict(record: RunRecord) -> Text:
 
 def _figures(record: RunRecord) -> dict[str, str]:
     figures: dict[str, str] = {}
-    for step in record.steps:
-        prefix = f"{step.name}: " if len(record.steps) > 1 else ""
-        figures.update({prefix + name: text for name, text in _step_figures(step).items()})
+    if len(record.steps) == 1:
+        figures.update(_step_figures(record.steps[0]))
     waited = record.queue_wait_seconds
     if waited.max is not None:
         figures["worker-queue wait"] = (
@@ -64,7 +68,7 @@ def _step_figures(step: Step) -> dict[str, str]:
     good = step.requests - step.failures
     figures = {
         "requests": f"{step.requests:,} ({good:,} good, {step.failures:,} failed)",
-        "started within": show_seconds(step.start_spread_seconds or 0.0),
+        **_pace(step),
         "latency": ", ".join(
             f"{name} {show_seconds(value)}"
             for name, value in (
@@ -84,6 +88,17 @@ def _step_figures(step: Step) -> dict[str, str]:
     if errors:
         figures["failures"] = ", ".join(f"{name} {count:,}" for name, count in errors.items())
     return figures
+
+
+def _pace(step: Step) -> dict[str, str]:
+    if step.start_spread_seconds is not None:
+        return {"started within": show_seconds(step.start_spread_seconds)}
+    offered = "" if step.offered_rate is None else f" of {step.offered_rate:,.6g} offered"
+    return {
+        "rate": f"{step.started_rate or 0:,.1f}/s started{offered}, "
+        f"{step.achieved_rate or 0:,.1f}/s achieved",
+        **({"dropped": f"{step.dropped:,}"} if step.dropped else {}),
+    }
 
 
 def _waves(step: Step) -> str:

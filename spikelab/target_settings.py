@@ -11,7 +11,7 @@ from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.units import parse_whole_number
 
-Value = int | bool
+Value = int | bool | str
 
 
 class Setting(BaseModel):
@@ -21,8 +21,9 @@ class Setting(BaseModel):
 
     about: str
     property: str
-    type: Literal["integer", "milliseconds", "boolean"]
+    type: Literal["integer", "milliseconds", "boolean", "choice"]
     default: Value
+    choices: list[str] = []
     minimum: int | None = None
     maximum: int | None = None
     default_follows: str | None = None
@@ -36,6 +37,14 @@ class Setting(BaseModel):
             if text.lower() not in ("true", "false"):
                 raise UsageError(f"{name}={text}: must be true or false (target.yml)")
             return text.lower() == "true"
+        if self.type == "choice":
+            if text not in self.choices:
+                known = " or ".join(self.choices)
+                raise UsageError(
+                    f"{name}={text}: must be {known} (target.yml)"
+                    + did_you_mean(text, self.choices)
+                )
+            return text
         low, high = self.minimum, self.maximum
         number = parse_whole_number(text)
         if number is None or not (low or 0) <= number <= (high or 2**31 - 1):
@@ -44,6 +53,10 @@ class Setting(BaseModel):
                 f"{name}={text}: must be a whole number{unit} from {low} to {high} (target.yml)"
             )
         return number
+
+    def exported(self, value: Value) -> float:
+        """The value as `tomcat_setting` shows it; of a choice its place in the list."""
+        return float(self.choices.index(value) if isinstance(value, str) else value)
 
 
 class TargetDeclaration(BaseModel):
@@ -80,7 +93,7 @@ class TargetDeclaration(BaseModel):
             default = values[follows] if follows else setting.default
             values[name] = chosen.get(name, default)
             limit = values[setting.at_most] if setting.at_most else None
-            if limit is not None and values[name] > limit:
+            if limit is not None and float(values[name]) > float(limit):
                 if name in chosen:
                     raise UsageError(
                         f"{name}={values[name]}: may not exceed {setting.at_most}={limit} "

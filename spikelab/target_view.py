@@ -10,7 +10,7 @@ from spikelab.console import say, warn
 from spikelab.errors import LabError
 from spikelab.exposition import Samples, first, read_samples
 from spikelab.runtime import Endpoints, Runtime
-from spikelab.target_settings import Value
+from spikelab.target_settings import Value, load_target_declaration
 
 _IDLE_SECONDS = 30
 _POLL_SECONDS = 0.25
@@ -119,7 +119,10 @@ def _differs(view: TargetView, settings: Mapping[str, Value]) -> bool:
     if settings["TOMCAT_VIRTUAL_THREADS"]:
         # Then the worker threads are unlimited, whatever the setting says.
         settings = {k: v for k, v in settings.items() if effective.get(k, 0.0) is not None}
-    return any(effective.get(name) != float(value) for name, value in settings.items())
+    declared = load_target_declaration().settings
+    return any(
+        effective.get(name) != declared[name].exported(value) for name, value in settings.items()
+    )
 
 
 def _becomes_idle(view: TargetView) -> bool:

@@ -1,21 +1,27 @@
 """./lab test: linters, then the tests of every part; installs and builds what they need."""
 
-import filecmp
 import os
-import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from spikelab import paths
 from spikelab.console import say, working
 from spikelab.errors import LabError
+from spikelab.packages import current, install
+from spikelab.runtime.locust_program import locust_program
 from spikelab.tools import ensure_built
 
-_LOCK = paths.ROOT / "requirements" / "dev.lock"
-_INSTALLED = paths.VENV / "dev.lock"
-_SCRIPTS = ("lab", "host/start-target", "host/start-grafana", "compose/init.sh", ".ci/run")
+_LOCK = paths.REQUIREMENTS / "dev.lock"
+_SCRIPTS = (
+    "lab",
+    "host/start-target",
+    "host/start-grafana",
+    "host/start-proxy",
+    "host/start-redis",
+    ".ci/run",
+)
 
 
 def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
@@ -38,24 +44,9 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
 
 
 def _install_packages() -> None:
-    if _INSTALLED.exists() and filecmp.cmp(_LOCK, _INSTALLED, shallow=False):
-        return
-    with working("installing the packages of the tests"):
-        _call(
-            "pip",
-            [
-                sys.executable,
-                "-m",
-                "pip",
-                "install",
-                "--quiet",
-                "--require-hashes",
-                "--disable-pip-version-check",
-                "-r",
-                str(_LOCK),
-            ],
-        )
-    shutil.copyfile(_LOCK, _INSTALLED)
+    if not current(_LOCK, paths.VENV):
+        with working("installing the packages of the tests"):
+            install(_LOCK, paths.VENV, Path(sys.executable))
 
 
 def _lint() -> None:
@@ -64,9 +55,30 @@ def _lint() -> None:
     _call("ruff", [str(tool / "ruff"), "check", "."])
     _call("ruff format", [str(tool / "ruff"), "format", "--check", "."])
     _call("mypy", [sys.executable, "-m", "mypy"])
+    _lint_locust()
     _call("shellcheck", [str(tool / "shellcheck"), *_SCRIPTS])
     _call("hadolint", [str(tool / "hadolint"), *_named(tracked, "Dockerfile")])
     _call("yamllint", [str(tool / "yamllint"), "--strict", *_ending(tracked, ".yml", ".yaml")])
+
+
+def _lint_locust() -> None:
+    """Locust's scripts see Locust's own packages, and each other as they do when they run."""
+    locust = locust_program()
+    scripts = [str(path) for path in sorted(paths.LOCUST.glob("*.py"))]
+    _call(
+        "mypy of locust/",
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--allow-untyped-calls",
+            "--python-executable",
+            str(locust.with_name("python")),
+            *scripts,
+            str(paths.LOCUST / "lib"),
+        ],
+        env={"MYPYPATH": str(paths.LOCUST)},
+    )
 
 
 def _target_tests() -> None:
@@ -83,9 +95,10 @@ def _target_tests() -> None:
     )
 
 
-def _exporter_tests() -> None:
-    _call("sockets exporter: vet", ["go", "vet", "./..."], paths.SOCKETS_EXPORTER)
-    _call("sockets exporter: tests", ["go", "test", "./..."], paths.SOCKETS_EXPORTER)
+def _go_tests() -> None:
+    for name, folder in (("sockets exporter", paths.SOCKETS_EXPORTER), ("init", paths.INIT)):
+        _call(f"{name}: vet", ["go", "vet", "./..."], folder)
+        _call(f"{name}: tests", ["go", "test", "./..."], folder)
 
 
 def _rule_tests() -> None:
@@ -101,9 +114,21 @@ def _dashboards() -> None:
     _call("dashboards are as generated", [sys.executable, generator, "--check"])
 
 
-def _call(name: str, command: Sequence[str], folder: Path = paths.ROOT) -> None:
+def _call(
+    name: str,
+    command: Sequence[str],
+    folder: Path = paths.ROOT,
+    env: Mapping[str, str] | None = None,
+) -> None:
     """Runs a check; its output is shown only when it fails, which ends the tests."""
-    result = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        command,
+        cwd=folder,
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if result.returncode:
         print(result.stdout + result.stderr)
         raise LabError(f"{name} failed")
@@ -133,6 +158,6 @@ CHECKS: list[Callable[[], None]] = [
     _lint,
     _dashboards,
     _rule_tests,
-    _exporter_tests,
+    _go_tests,
     _target_tests,
 ]

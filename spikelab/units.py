@@ -1,6 +1,7 @@
-"""Durations and numbers with units, as plans and k6 write them."""
+"""Durations, numbers with units and addresses, as plans and k6 write them."""
 
 import re
+from urllib.parse import urlsplit
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
@@ -25,6 +26,18 @@ def parse_duration(text: str) -> float:
 def parse_whole_number(text: str) -> int | None:
     """The number of plain digits, with a minus before them at most; None for anything else."""
     return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def parse_base_url(text: str) -> str:
+    """Scheme, host and port of a server, without a path. Raises ValueError."""
+    try:
+        parts = urlsplit(text)
+        server = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        server = None
+    if not server or parts.path.strip("/") or parts.query or parts.fragment:
+        raise ValueError(f"'{text}' is no URL of a server such as http://127.0.0.1:8080")
+    return text.rstrip("/")
 
 
 def parse_fraction(text: str) -> float:

@@ -77,10 +77,16 @@ def _answers(board: dashboard.Dashboard) -> None:
             Text(
                 "How many requests a second are answered?",
                 "Waves are batches of workers that finish together. Red is what users see as an "
-                "error. A green line that falls under constant load is a target that gives way.",
+                "error. A green line that falls under constant load is a target that gives way; "
+                "below the dashed line of an offered rate it is a rate that is not held.",
                 NO_RUN,
             ),
-            [signals.GOOD_RATE, signals.FAILURE_RATE, signals.DROPPED_RATE],
+            [
+                signals.GOOD_RATE,
+                signals.FAILURE_RATE,
+                signals.DROPPED_RATE,
+                signals.OFFERED_RATE,
+            ],
             width=8,
             height=GRAPH_HEIGHT,
         )

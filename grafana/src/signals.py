@@ -280,6 +280,16 @@ STARTED_TOTAL = Signal(
     limit=True,
 )
 
+OFFERED_RATE = Signal(
+    name="offered_rate",
+    title="offered",
+    unit=Unit.REQUESTS_PER_SECOND,
+    about="requests a second that the plan asks for; none in a closed loop",
+    colour=Colour.LIMIT,
+    expressions={Source.PROMETHEUS: f"sum(loadtest:offered:rate{{{RUN}}})"},
+    limit=True,
+)
+
 # Where requests wait, from the network to the worker.
 
 CONNECTIONS_ESTABLISHED = Signal(

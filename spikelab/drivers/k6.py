@@ -2,22 +2,26 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from spikelab.drivers import Job
+from spikelab.drivers.k6_bodies import read_bodies
+from spikelab.drivers.k6_summary import read_summary
+from spikelab.drivers.process import ask
+from spikelab.drivers.summary import PhaseSummary
+from spikelab.plan import DriverName, Plan
 from spikelab.runtime import DriverCommand, Endpoints, Runtime
 from spikelab.stack_settings import DATABASE
 from spikelab.units import parse_whole_number
 
-SUMMARY = "k6-summary.json"
 # k6's own variable and default for its web dashboard.
 DASHBOARD_PORT = parse_whole_number(os.environ.get("K6_WEB_DASHBOARD_PORT", "")) or 5665
+DASHBOARD_URL = f"http://127.0.0.1:{DASHBOARD_PORT}"
 # What a script's own abort looks like in k6's log: only the middle is for people.
 _ABORT = re.compile(r"test aborted: (.*?) at \w+ \(")
-DASHBOARD_URL = f"http://127.0.0.1:{DASHBOARD_PORT}"
 # 99: thresholds crossed, which is a valid result (docs: k6 exit codes).
-VALID_EXITS = (0, 99)
+_VALID_EXITS = (0, 99)
 _EXITS = {
     100: "set-up timed out",
     101: "tear-down timed out",
@@ -32,33 +36,55 @@ _EXITS = {
 }
 
 
-def command(
-    runtime: Runtime, script: str, testid: str, sees: Endpoints, sinks: Sequence[str], live: bool
-) -> DriverCommand:
-    """The process that runs one of k6/*.js with these sinks."""
-    outputs = [word for output in _outputs(sees, sinks, live) for word in ("--out", output)]
-    summary = runtime.driver_path(SUMMARY, testid)
-    arguments = [
-        "run",
-        "--tag",
-        f"testid={testid}",
-        "--summary-export",
-        summary,
-        *outputs,
-        runtime.k6_script(script),
-    ]
-    env = {
-        "LAB_PLAN": runtime.driver_path("plan.json", testid),
-        "K6_FEATURES": "native-histograms",
-        "K6_PROMETHEUS_RW_SERVER_URL": f"{sees.prometheus}/api/v1/write",
-        "K6_PROMETHEUS_RW_PUSH_INTERVAL": "1s",
-        "K6_PROMETHEUS_RW_STALE_MARKERS": "true",
-        **({"K6_WEB_DASHBOARD_PORT": str(DASHBOARD_PORT)} if live else {}),
-        "K6_NO_USAGE_REPORT": "true",
-        # Users cost memory, not CPU: collect garbage early (k6/README.md has the figures).
-        "GOGC": os.environ.get("GOGC", "10"),
-    }
-    return runtime.k6(arguments, env, testid, DASHBOARD_PORT if live else None)
+class K6:
+    """See `Driver`."""
+
+    name: DriverName = "k6"
+    summary_file = "k6-summary.json"
+
+    def command(self, runtime: Runtime, job: Job) -> DriverCommand:
+        outputs = _outputs(job.sees, job.sinks, job.live)
+        arguments = [
+            "run",
+            "--tag",
+            f"testid={job.testid}",
+            "--summary-export",
+            runtime.driver_path(self.summary_file, job.testid),
+            *(word for output in outputs for word in ("--out", output)),
+            runtime.driver_script(self.name, job.plan.script_of(self.name)),
+        ]
+        env = {
+            "LAB_PLAN": runtime.driver_path("plan.json", job.testid),
+            "K6_FEATURES": "native-histograms",
+            "K6_PROMETHEUS_RW_SERVER_URL": f"{job.sees.prometheus}/api/v1/write",
+            "K6_PROMETHEUS_RW_PUSH_INTERVAL": "1s",
+            "K6_PROMETHEUS_RW_STALE_MARKERS": "true",
+            **({"K6_WEB_DASHBOARD_PORT": str(DASHBOARD_PORT)} if job.live else {}),
+            "K6_NO_USAGE_REPORT": "true",
+            # Users cost memory, not CPU: collect garbage early (k6/README.md has the figures).
+            **({"GOGC": os.environ.get("GOGC", "10")} if job.plan.spike else {}),
+        }
+        port = DASHBOARD_PORT if job.live else None
+        return runtime.driver(self.name, arguments, env, job.testid, port)
+
+    def version(self, runtime: Runtime, testid: str) -> str:
+        said = ask(runtime.driver(self.name, ["version"], {}, testid))
+        return next((word for word in said.split() if word.startswith("v")), "unknown")
+
+    def why_failed(self, code: int, log: Path) -> str | None:
+        if code in _VALID_EXITS:
+            return None
+        reason = _EXITS.get(code, "killed" if code < 0 else "unknown")
+        said = _last_word(log.read_text(errors="replace").splitlines())
+        return f"k6 ended with {code} ({reason}): {said} (see {log.name} of the run)"
+
+    def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
+        starts = {phase.name: phase.start_seconds for phase in plan.phases}
+        phases = read_summary(folder / self.summary_file, starts)
+        bodies = read_bodies(folder / f"{self.name}.log")
+        for phase in phases:
+            phase.errors.bodies = bodies.get(phase.name, [])
+        return phases
 
 
 def _outputs(sees: Endpoints, sinks: Sequence[str], live: bool) -> list[str]:
@@ -70,25 +96,6 @@ def _outputs(sees: Endpoints, sinks: Sequence[str], live: bool) -> list[str]:
     if live:
         outputs.append("web-dashboard")
     return outputs
-
-
-def version(runtime: Runtime, testid: str) -> str:
-    """What k6 calls its version, e.g. `v2.2.0`."""
-    command = runtime.k6(["version"], {}, testid, None)
-    said = subprocess.run(
-        command.argv, env={**os.environ, **command.env}, capture_output=True, text=True, check=False
-    )
-    return next((word for word in said.stdout.split() if word.startswith("v")), "unknown")
-
-
-def explain_exit(code: int, log: Path) -> str:
-    """One line on a run that k6 did not finish, with the last thing that it said."""
-    reason = _EXITS.get(code, "killed" if code < 0 else "unknown")
-    return f"k6 ended with {code} ({reason}): {_last_word(_lines(log))} (see {log.name} of the run)"
-
-
-def _lines(log: Path) -> list[str]:
-    return log.read_text(errors="replace").splitlines()
 
 
 def _last_word(lines: Sequence[str]) -> str:

@@ -5,11 +5,11 @@ k6/lib/attempt.js says what the metrics that are not k6's own count.
 """
 
 import json
-from datetime import UTC, datetime, timedelta
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from spikelab.drivers.summary import PhaseSummary
+from spikelab.drivers.summary import PhaseSummary, from_epoch_ms
 from spikelab.errors import LabError
 from spikelab.record import ERROR_CLASSES, Errors, Latency, write_json
 
@@ -28,33 +28,42 @@ _INFINITE_MS = 3.6e6
 Metrics = dict[str, dict[str, Any]]
 
 
-def read_summary(path: Path, phases: list[str]) -> list[PhaseSummary]:
-    """The phases' figures. Raises LabError when k6 left no summary or a script without ours."""
+def read_summary(path: Path, phases: Mapping[str, float]) -> list[PhaseSummary]:
+    """The figures of the phases, given with their start in seconds.
+
+    Raises LabError when k6 left no summary or a script without ours.
+    """
     try:
         document = json.loads(path.read_bytes())
         # What setup() handed to the users: their headers may hold a token.
         if document["setup_data"].pop("requests", None):
             write_json(path, document)
         epoch_ms = float(document["setup_data"]["started_ms"])
-        return [_phase(document["metrics"], name, epoch_ms) for name in phases]
+        return [
+            _phase(document["metrics"], name, epoch_ms, start * 1000)
+            for name, start in phases.items()
+        ]
     except FileNotFoundError as error:
         raise LabError("k6 ended without a summary") from error
     except (ValueError, KeyError, TypeError) as error:
         raise LabError(f"k6's summary {path.name} lacks what the lab needs: {error}") from error
 
 
-def _phase(metrics: Metrics, name: str, epoch_ms: float) -> PhaseSummary:
+def _phase(metrics: Metrics, name: str, epoch_ms: float, begun_ms: float) -> PhaseSummary:
     def of(metric: str, tags: str = "") -> dict[str, Any]:
         return metrics[f"{metric}{{scenario:{name}{tags}}}"]
 
-    started, ended = of("attempt_started"), of("attempt_ended")
     requests = int(of("attempts")["count"])
+    # A gauge that nobody has set reads 0.
+    nothing = {"min": begun_ms, "max": begun_ms}
+    started, ended = (of("attempt_started"), of("attempt_ended")) if requests else (nothing,) * 2
     good = int(of("success")["passes"])
     errors = _errors(requests - good, {c: of("failures", f",class:{c}") for c in ERROR_CLASSES})
     return PhaseSummary(
         name=name,
-        started=_time(epoch_ms + started["min"]),
-        ended=_time(epoch_ms + max(ended["max"], started["max"])),
+        begun=from_epoch_ms(epoch_ms + begun_ms),
+        started=from_epoch_ms(epoch_ms + started["min"]),
+        ended=from_epoch_ms(epoch_ms + max(ended["max"], started["max"])),
         requests=requests,
         completed=good + errors.http_4xx + errors.http_5xx,
         failures=requests - good,
@@ -81,7 +90,3 @@ def _latency(trend: dict[str, Any]) -> Latency:
     return Latency.model_validate(
         {key: None if ms >= _INFINITE_MS else round(ms / 1000, 9) for key, ms in values.items()}
     )
-
-
-def _time(epoch_ms: float) -> datetime:
-    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=epoch_ms)

@@ -5,33 +5,17 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from threading import Event, Thread
 
 import psutil
 
 from spikelab.runtime import DriverCommand
+from spikelab.usage import Usage
 
-_SAMPLE_SECONDS = 0.5
 _STOP_SECONDS = 20
 _PR_SET_PDEATHSIG = 1
-
-
-@dataclass
-class Usage:
-    """CPU seconds and peak resident bytes of a driver, over `wall_seconds`."""
-
-    cpu_seconds: float = 0.0
-    memory_bytes: int = 0
-    wall_seconds: float = 0.0
-
-    @property
-    def cores(self) -> float | None:
-        return self.cpu_seconds / self.wall_seconds if self.wall_seconds else None
 
 
 class DriverProcess:
@@ -50,11 +34,7 @@ class DriverProcess:
                 preexec_fn=_end_with_parent,  # noqa: PLW1509  # only a system call
             )
         self._command = command
-        self.usage = Usage()
-        self._started = time.monotonic()
-        self._done = Event()
-        self._watcher = Thread(target=self._watch, daemon=True)
-        self._watcher.start()
+        self.usage = Usage(self._driver)
 
     def wait(self, on_tick: Callable[[], None], tick_seconds: float = 1.0) -> int:
         """Waits for the end, calling `on_tick` in between; returns the exit code."""
@@ -64,7 +44,7 @@ class DriverProcess:
             except subprocess.TimeoutExpired:
                 on_tick()
                 continue
-            self._finish()
+            self.usage.stop()
             return code
 
     def stop(self) -> None:
@@ -77,24 +57,7 @@ class DriverProcess:
                 break
         if self._command.remove_argv:
             subprocess.run(self._command.remove_argv, capture_output=True, check=False)
-        self._finish()
-
-    def _finish(self) -> None:
-        self._done.set()
-        self._watcher.join()
-
-    def _watch(self) -> None:
-        process: psutil.Process | None = None
-        with suppress(psutil.Error):
-            while not self._done.wait(_SAMPLE_SECONDS):
-                process = process or self._driver()
-                if process:
-                    times = process.cpu_times()
-                    self.usage.cpu_seconds = times.user + times.system
-                    self.usage.memory_bytes = max(
-                        self.usage.memory_bytes, process.memory_info().rss
-                    )
-                    self.usage.wall_seconds = time.monotonic() - self._started
+        self.usage.stop()
 
     def _driver(self) -> psutil.Process | None:
         """The driver; None while its container starts or where it can't be seen from here."""
@@ -103,6 +66,13 @@ class DriverProcess:
         said = subprocess.run(self._command.pid_argv, capture_output=True, text=True, check=False)
         pid = int(said.stdout) if said.stdout.strip().isdigit() else 0
         return psutil.Process(pid) if pid and psutil.pid_exists(pid) else None
+
+
+def ask(command: DriverCommand) -> str:
+    """What a command prints, e.g. its version."""
+    return subprocess.run(
+        command.argv, env={**os.environ, **command.env}, capture_output=True, text=True, check=False
+    ).stdout
 
 
 def _end_with_parent() -> None:

@@ -1,6 +1,6 @@
-"""What a driver says of a phase at its end, in one shape for every driver."""
+"""What a driver says of a run at its end, in one shape for every driver."""
 
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,11 +11,14 @@ class PhaseSummary(BaseModel):
     """Exact counts, and the driver's own exact percentiles; durations in seconds.
 
     `requests` begun, `completed` answers of any kind, `failures` those without a good answer.
+    `begun`: when the phase's event begins. `started`, `ended`: first start and last answer; where
+    nothing was started both are `begun`.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     name: str
+    begun: datetime
     started: datetime
     ended: datetime
     requests: int
@@ -27,3 +30,8 @@ class PhaseSummary(BaseModel):
     latency_with_failures_seconds: Latency
     start_spread_seconds: float | None
     response_bytes_mean: float | None
+
+
+def from_epoch_ms(milliseconds: float) -> datetime:
+    """UTC from milliseconds since 1970."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=milliseconds)

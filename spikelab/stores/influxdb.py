@@ -8,7 +8,7 @@ from spikelab.errors import LabError
 from spikelab.http_client import client
 from spikelab.stack_settings import DATABASE
 
-_TIMEOUT_SECONDS = 30
+_TIMEOUT_SECONDS = 10
 
 
 class InfluxDB:
@@ -21,9 +21,10 @@ class InfluxDB:
         """Makes the database; an existing one is left as it is."""
         self._post("query", params={"q": f'CREATE DATABASE "{DATABASE}"'})
 
-    def query(self, statement: str) -> list[dict[str, Any]]:
+    def query(self, statement: str, seconds: float = _TIMEOUT_SECONDS) -> list[dict[str, Any]]:
         """Rows of one InfluxQL statement as dictionaries, times in epoch milliseconds."""
-        body = self._post("query", params={"db": DATABASE, "q": statement, "epoch": "ms"}).json()
+        parameters = {"db": DATABASE, "q": statement, "epoch": "ms"}
+        body = self._post("query", seconds, params=parameters).json()
         result = body["results"][0]
         if "error" in result:
             raise LabError(f"InfluxDB refused a query: {result['error']}")
@@ -37,9 +38,11 @@ class InfluxDB:
         """Writes points in line protocol with millisecond timestamps."""
         self._post("write", params={"db": DATABASE, "precision": "ms"}, content=lines.encode())
 
-    def _post(self, path: str, **arguments: Any) -> httpx.Response:
+    def _post(
+        self, path: str, seconds: float = _TIMEOUT_SECONDS, **arguments: Any
+    ) -> httpx.Response:
         try:
-            response = client.post(f"{self.url}/{path}", timeout=_TIMEOUT_SECONDS, **arguments)
+            response = client.post(f"{self.url}/{path}", timeout=seconds, **arguments)
             response.raise_for_status()
         except httpx.HTTPError as error:
             raise LabError(

@@ -1,4 +1,4 @@
-"""What only raw samples tell: the waves in which a spike was answered."""
+"""What only raw samples tell: the waves in which a spike was answered, and what is missing."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -21,6 +21,15 @@ def step_waves(influxdb: InfluxDB, testid: str, step: Step) -> list[Wave]:
     )
     start = step.started.timestamp()
     return waves([row["time"] / 1000 - start for row in rows], step.start_spread_seconds or 0.0)
+
+
+def missing_samples(influxdb: InfluxDB, testid: str, step: Step) -> int:
+    """Requests of a step that InfluxDB does not have: k6 drops what it could not write."""
+    rows = influxdb.query(
+        'SELECT count("value") AS "stored" FROM "http_reqs" WHERE '
+        f"\"testid\" = '{testid}' AND \"scenario\" = '{step.phase}'"
+    )
+    return max(0, step.requests - (rows[0]["stored"] if rows else 0))
 
 
 def waves(answer_seconds: Sequence[float], start_spread_seconds: float) -> list[Wave]:

@@ -55,7 +55,7 @@ def test_an_anonymous_viewer_gets_data_from_each_source(
 def test_the_administrator_s_password_is_made_here_and_never_the_default(lab: Lab) -> None:
     url = f"{lab.url('GRAFANA_PORT')}/api/org"
     assert httpx.get(url, auth=("admin", "admin")).status_code == 401
-    file = lab.home / "data" / "grafana" / "admin-password"
+    file = lab.home / "data" / "secrets" / "grafana" / "admin-password"
     assert file.stat().st_mode & 0o077 == 0
     assert httpx.get(url, auth=("admin", file.read_text())).status_code == 200
 

@@ -1,17 +1,52 @@
 """Objectives and verdicts."""
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
-from spikelab.judge import generator_limited, judge_step
-from spikelab.record import Generator, Latency
+from spikelab.judge import generator_limited, judge_step, with_drops
+from spikelab.record import Errors, Latency, Step, StepGenerator
 from spikelab.slo import parse_objective
+from spikelab.usage import Use
 
-HEALTHY = Generator(limited=False)
+START = datetime(2026, 1, 1, tzinfo=UTC)
+RATE, SECONDS = 100.0, 10
 
 
-def verdict(objective: str, requests: int, failures: int, p95: float | None) -> str:
-    latency = Latency(p95=p95).model_dump()
-    return judge_step([parse_objective(objective)], requests, failures, latency, HEALTHY)
+def step(
+    requests: int = 1000,
+    failures: int = 0,
+    dropped: int = 0,
+    latency: Latency | None = None,
+    limited: bool | None = False,
+    drain_seconds: float = 0.1,
+    rate: float | None = RATE,
+) -> Step:
+    return Step(
+        name="phase",
+        phase="phase",
+        started=START,
+        ended=START + timedelta(seconds=SECONDS + drain_seconds),
+        offered_rate=rate,
+        started_rate=requests / SECONDS,
+        achieved_rate=None,
+        goodput=None,
+        requests=requests,
+        completed=requests,
+        dropped=dropped,
+        failures=failures,
+        errors=Errors(),
+        response_bytes_mean=None,
+        latency_seconds=Latency(),
+        latency_with_failures_seconds=latency or Latency(),
+        drain_seconds=drain_seconds,
+        generator=StepGenerator(limited=limited),
+        verdict="inconclusive",
+    )
+
+
+def verdict(judged: Step, objective: str = "success >= 99%", tried: int | None = 1000) -> str:
+    return judge_step(judged, [parse_objective(objective)], tried)
 
 
 @pytest.mark.parametrize(
@@ -32,17 +67,56 @@ def verdict(objective: str, requests: int, failures: int, p95: float | None) -> 
 def test_an_objective_decides(
     objective: str, requests: int, failures: int, p95: float | None, wanted: str
 ) -> None:
-    assert verdict(objective, requests, failures, p95) == wanted
+    judged = step(requests, failures, latency=Latency(p95=p95), rate=None)
+    assert verdict(judged, objective, tried=None) == wanted
 
 
 def test_a_generator_at_its_limit_decides_nothing() -> None:
-    limited = Generator(limited=True)
-    objective = parse_objective("success >= 100%")
-    assert judge_step([objective], 10, 0, {}, limited) == "inconclusive"
-    assert judge_step([objective], 10, 10, {}, limited) == "inconclusive"
+    assert verdict(step(limited=True)) == "inconclusive"
+    assert verdict(step(limited=True, failures=1000)) == "inconclusive"
 
 
-def test_a_generator_is_limited_near_all_cores() -> None:
-    assert generator_limited(1.9, 2) is True
-    assert generator_limited(1.0, 2) is False
+def test_a_generator_is_limited_near_all_cores_or_when_its_threads_wait_for_one() -> None:
+    assert generator_limited(Use(cores=1.9, waiting=0.0), 2) is True
+    assert generator_limited(Use(cores=1.0, waiting=0.3), 2) is False
+    assert generator_limited(Use(cores=0.3, waiting=1.1), 2) is True
+    # Busy beside a busy target, but it got most of what it asked for.
+    assert generator_limited(Use(cores=0.8, waiting=1.1), 2) is False
     assert generator_limited(None, 2) is None
+
+
+def test_drops_of_a_healthy_generator_are_misses() -> None:
+    assert verdict(step(requests=995, dropped=5), "success >= 99%") == "pass"
+    assert verdict(step(requests=985, dropped=15), "success >= 99%") == "fail"
+
+
+def test_drops_of_a_generator_that_nobody_saw_decide_nothing() -> None:
+    assert verdict(step(requests=985, dropped=15, limited=None)) == "inconclusive"
+
+
+def test_a_rate_that_was_not_started_is_not_held() -> None:
+    assert verdict(step(requests=979, dropped=21), "success >= 50%") == "fail"
+    assert verdict(step(requests=981, dropped=19), "success >= 50%") == "pass"
+
+
+def test_a_generator_behind_its_own_schedule_decides_nothing() -> None:
+    # Neither started nor dropped: it was not the target that held these back.
+    assert verdict(step(requests=900), "success >= 50%") == "inconclusive"
+
+
+def test_a_queue_left_behind_fails_though_every_answer_came() -> None:
+    in_time = Latency(p99=0.2)
+    assert verdict(step(latency=in_time), "p99 < 250ms") == "pass"
+    assert verdict(step(latency=in_time, drain_seconds=4), "p99 < 250ms") == "fail"
+    assert verdict(step(latency=in_time, drain_seconds=4), "p99 < 5s") == "pass"
+
+
+def test_percentiles_with_drops_take_the_next_higher_known_one() -> None:
+    latency = Latency(p50=1, p90=2, p95=3, p99=4, p99_9=5, max=6)
+    assert with_drops(latency, 1000, 0)["p99"] == 4
+    # 4 of 1,000: rank 990 of 996 started is above their p99 and below their p99.9.
+    assert with_drops(latency, 996, 4)["p99"] == 5
+    assert with_drops(latency, 996, 4)["p99_9"] is None
+    # 2 % are infinite, so the 99th percentile is.
+    assert with_drops(latency, 980, 20)["p99"] is None
+    assert with_drops(latency, 980, 20)["p95"] == 4

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spikelab.errors import UsageError
-from spikelab.plan import load_plan, plan_files
+from spikelab.plan_load import load_plan, plan_files
 
 PLAN = """\
 name: mine
@@ -31,11 +31,108 @@ def plan_file(tmp_path: Path) -> Path:
     return path
 
 
-def test_every_ready_plan_loads() -> None:
-    assert {name: load_plan(name).name for name in plan_files()} == {
-        "demo": "demo",
-        "tomcat-spike": "tomcat-spike",
-    }
+RATES = """\
+name: rates
+about: two rates
+script: {k6: steady, locust: hello}
+request: {timeout: 1s}
+phases:
+  - {name: warm, kind: rate, value: 10, duration: 5s, judged: false}
+  - {name: low, kind: rate, value: 100, duration: 10s}
+  - {name: high, kind: rate, value: 200.5, duration: 10s, url: "proxy:tunnel"}
+phase_order: alternating
+repeats: 2
+"""
+
+
+@pytest.mark.parametrize("name", plan_files())
+def test_every_ready_plan_loads_and_is_called_as_its_file(name: str) -> None:
+    assert load_plan(name).name == name
+
+
+@pytest.fixture
+def rates_file(tmp_path: Path) -> Path:
+    path = tmp_path / "rates.yaml"
+    path.write_text(RATES)
+    return path
+
+
+def test_a_phase_without_a_start_follows_the_one_before(rates_file: Path) -> None:
+    assert [phase.start for phase in load_plan(str(rates_file)).phases] == ["0s", "5s", "15s"]
+
+
+def test_every_second_repeat_runs_the_judged_phases_backwards(rates_file: Path) -> None:
+    plan = load_plan(str(rates_file))
+    orders = [[(p.name, p.start) for p in plan.phases_of(repeat)] for repeat in (1, 2, 3)]
+    assert orders[0] == orders[2] == [("warm", "0s"), ("low", "5s"), ("high", "15s")]
+    assert orders[1] == [("warm", "0s"), ("high", "5s"), ("low", "15s")]
+
+
+def test_users_are_those_of_phases_at_the_same_time(rates_file: Path) -> None:
+    # `low` may still have requests on their way when `high` begins: 200 + 401.
+    assert load_plan(str(rates_file)).users == 200 + 401
+
+
+def test_a_rate_may_take_so_many_users_and_no_more(rates_file: Path) -> None:
+    rates_file.write_text(RATES.replace("value: 100,", "value: 100, most_users: 7,"))
+    assert load_plan(str(rates_file)).phases[1].users == 7
+
+
+def test_a_plan_names_what_it_needs_of_the_stack(rates_file: Path) -> None:
+    plan = load_plan(str(rates_file))
+    assert (plan.components, plan.foreign_urls) == (["proxy"], set())
+    assert load_plan("tomcat-spike").components == []
+
+
+def test_the_driver_chooses_its_script(rates_file: Path) -> None:
+    assert load_plan(str(rates_file)).script_of("k6") == "steady"
+    other = load_plan(str(rates_file), driver="locust")
+    assert (other.driver, other.script_of("locust")) == ("locust", "hello")
+    with pytest.raises(UsageError, match="driver: input should be 'k6' or 'locust'"):
+        load_plan(str(rates_file), driver="wrk")
+
+
+def test_raw_samples_are_the_default_of_spikes_alone(plan_file: Path, rates_file: Path) -> None:
+    assert load_plan(str(plan_file)).effective_sinks == ["prometheus", "influxdb"]
+    assert load_plan(str(rates_file)).effective_sinks == ["prometheus"]
+    assert load_plan(str(rates_file), sinks=["influxdb"]).effective_sinks == [
+        "prometheus",
+        "influxdb",
+    ]
+    plan_file.write_text(PLAN.replace("value: ${users}", "value: 50001"))
+    assert load_plan(str(plan_file)).effective_sinks == ["prometheus"]
+
+
+def test_a_slope_offers_its_mean(tmp_path: Path) -> None:
+    path = tmp_path / "slope.yaml"
+    path.write_text(RATES.replace("{k6: steady, locust: hello}", "ramp"))
+    plan = load_plan(str(path))
+    assert [plan.offered_rate(phase) for phase in plan.phases] == [5, 55, 150.25]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("kind: rate, value: 100,", "kind: rates, value: 100,", "'users' or 'rate'"),
+        ("value: 100,", "value: 0,", "phases.1.value: input should be greater than 0"),
+        ("value: 100,", "value: 100, period: 1s,", "belong to the kind users"),
+        ("kind: rate, value: 100,", "kind: users, value: 1.5,", "users are a whole number"),
+        ("proxy:tunnel", "proxy:tunel", "no topology of the proxy (known: proxy:sidecar"),
+        ("name: low", "name: spikelab-low", "are the lab's own"),
+        ("200.5, duration: 10s", "200.5, duration: 11s", "only phases of one duration"),
+        ("locust: hello", "locust: helo", "no locust/helo.py (did you mean 'hello'?)"),
+        ("{k6: steady, locust: hello}", "{locust: hello}", "the plan has no script for k6"),
+        ("repeats: 2", "needs: [kafka]", "needs.0: input should be 'redis'"),
+    ],
+)
+def test_a_mistake_in_phases_is_one_line(
+    rates_file: Path, old: str, new: str, message: str
+) -> None:
+    rates_file.write_text(RATES.replace(old, new, 1))
+    with pytest.raises(UsageError) as error:
+        load_plan(str(rates_file))
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
 
 
 def test_the_ladder_runs_on_its_default_of_1000_users() -> None:

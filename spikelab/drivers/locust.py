@@ -1,0 +1,82 @@
+"""Locust: the command line for a plan, and its summary (locust/lib/summary.py)."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from spikelab.drivers import Job
+from spikelab.drivers.process import ask
+from spikelab.drivers.summary import PhaseSummary, from_epoch_ms
+from spikelab.errors import LabError
+from spikelab.plan import DriverName, Plan
+from spikelab.record import Errors, Latency
+from spikelab.runtime import DriverCommand, Runtime
+
+# 99: an objective was missed, which is a valid result, as k6's.
+_VALID_EXITS = (0, 99)
+
+
+class Locust:
+    """See `Driver`."""
+
+    name: DriverName = "locust"
+    summary_file = "locust-summary.json"
+
+    def command(self, runtime: Runtime, job: Job) -> DriverCommand:
+        arguments = [
+            "--locustfile",
+            runtime.driver_script(self.name, job.plan.script_of(self.name)),
+            "--host",
+            job.plan.target.url or job.sees.target,
+            "--headless",
+            "--only-summary",
+            "--otel",
+        ]
+        env = {
+            "LAB_PLAN": runtime.driver_path("plan.json", job.testid),
+            "PROMETHEUS_URL": job.sees.prometheus,
+        }
+        return runtime.driver(self.name, arguments, env, job.testid)
+
+    def version(self, runtime: Runtime, testid: str) -> str:
+        said = ask(runtime.driver(self.name, ["--version"], {}, testid)).split()
+        return f"v{said[1]}" if said[:1] == ["locust"] else "unknown"
+
+    def why_failed(self, code: int, log: Path) -> str | None:
+        if code in _VALID_EXITS:
+            return None
+        said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        wrong = [line for line in said if "ERROR" in line or "CRITICAL" in line]
+        last = (wrong or said or ["it said nothing"])[-1].strip()
+        killed = " (killed)" if code < 0 else ""
+        return f"Locust ended with {code}{killed}: {last} (see {log.name} of the run)"
+
+    def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
+        path = folder / self.summary_file
+        try:
+            found = {phase["name"]: phase for phase in json.loads(path.read_bytes())["phases"]}
+            return [_phase(found[phase.name]) for phase in plan.phases]
+        except FileNotFoundError as error:
+            raise LabError("Locust ended without a summary") from error
+        except (ValueError, KeyError, TypeError) as error:
+            raise LabError(f"Locust's {path.name} lacks what the lab needs: {error}") from error
+
+
+def _phase(data: dict[str, Any]) -> PhaseSummary:
+    begun = from_epoch_ms(data["started_ms"])
+    nothing = data["started"] is None
+    return PhaseSummary(
+        name=data["name"],
+        begun=begun,
+        started=begun if nothing else from_epoch_ms(data["started"]),
+        ended=begun if nothing else from_epoch_ms(data["ended"]),
+        requests=data["requests"],
+        completed=data["completed"],
+        failures=data["failures"],
+        dropped=data["dropped"],
+        errors=Errors.model_validate({**data["errors"], "bodies": data["bodies"]}),
+        latency_seconds=Latency.model_validate(data["latency_seconds"]),
+        latency_with_failures_seconds=Latency.model_validate(data["latency_with_failures_seconds"]),
+        start_spread_seconds=data["start_spread_seconds"],
+        response_bytes_mean=data["response_bytes_mean"],
+    )

@@ -1,0 +1,158 @@
+"""What the lab knows of a run while it goes, pushed to Prometheus every second.
+
+The series carry `testid`, `driver` and, where it matters, `phase`: `lab_offered_rate`,
+`lab_slo_ok`, `lab_events_pending`, `lab_driver_cpu_cores`, `lab_driver_limited`.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+
+from spikelab.errors import LabError
+from spikelab.http_client import client
+from spikelab.judge import generator_limited
+from spikelab.plan import Phase, Plan
+from spikelab.slo import Objective
+from spikelab.stores.influxdb import InfluxDB
+from spikelab.stores.prometheus import Prometheus
+from spikelab.usage import Usage
+
+_PUSH_SECONDS = 2
+# A driver that has just begun a phase may still be writing its event.
+_EVENT_GRACE_SECONDS = 2
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """A value of now, with its labels."""
+
+    name: str
+    value: float
+    labels: Mapping[str, str]
+
+
+def push(prometheus_url: str, testid: str, driver: str, gauges: Sequence[Gauge]) -> None:
+    """Sends gauges by OTLP; one push that is lost is no reason to disturb a run."""
+    now = str(time.time_ns())
+    by_name: dict[str, list[dict[str, Any]]] = {}
+    for gauge in gauges:
+        point = {
+            "timeUnixNano": now,
+            "asDouble": gauge.value,
+            "attributes": _attributes(gauge.labels),
+        }
+        by_name.setdefault(gauge.name, []).append(point)
+    resource = {"service.name": "spikelab", "testid": testid, "driver": driver}
+    metrics = [{"name": name, "gauge": {"dataPoints": p}} for name, p in by_name.items()]
+    body = {
+        "resourceMetrics": [
+            {
+                "resource": {"attributes": _attributes(resource)},
+                "scopeMetrics": [{"metrics": metrics}],
+            }
+        ]
+    }
+    with suppress(httpx.HTTPError):
+        client.post(
+            f"{prometheus_url}/api/v1/otlp/v1/metrics", json=body, timeout=_PUSH_SECONDS
+        ).raise_for_status()
+
+
+def _attributes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
+    return [{"key": key, "value": {"stringValue": value}} for key, value in labels.items()]
+
+
+class LiveRun:
+    """The state of one run, from its plan, its driver's process and the stores."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        testid: str,
+        prometheus: Prometheus,
+        influxdb: InfluxDB | None,
+        cpus: int,
+    ) -> None:
+        self._plan = plan
+        self._phases = plan.phases
+        self._testid = testid
+        self._prometheus = prometheus
+        self._influxdb = influxdb
+        self._cpus = cpus
+        self._begun: float | None = None
+
+    def tick(self, driver: Usage) -> None:
+        """Looks once and pushes what it sees. Raises LabError when Prometheus does not answer."""
+        if self._begun is None and self._total("loadtest:users") > 0:
+            self._begun = time.time()
+        gauges = [*self._offered(), *self._driver(driver), *self._objectives()]
+        if self._influxdb:
+            gauges.append(Gauge("lab_events_pending", self._events_pending(self._influxdb), {}))
+        push(self._prometheus.url, self._testid, self._plan.driver, gauges)
+
+    def phase_now(self) -> str:
+        """The phase that it is time for; before the first request the first one."""
+        going = [phase.name for phase in self._phases if self._seconds_in(phase) is not None]
+        return going[-1] if going else self._phases[0].name
+
+    def _seconds_in(self, phase: Phase) -> float | None:
+        """Since the phase began; None while it is not its time."""
+        if self._begun is None:
+            return None
+        since = time.time() - self._begun - phase.start_seconds
+        return since if 0 <= since < phase.duration_seconds else None
+
+    def _offered(self) -> list[Gauge]:
+        return [
+            Gauge("lab_offered_rate", phase.value, {"phase": phase.name})
+            for phase in self._phases
+            if phase.kind == "rate" and self._seconds_in(phase) is not None
+        ]
+
+    def _driver(self, driver: Usage) -> list[Gauge]:
+        use = driver.latest()
+        if use is None:
+            return []
+        limited = bool(generator_limited(use, self._cpus))
+        return [
+            Gauge("lab_driver_cpu_cores", use.cores, {}),
+            Gauge("lab_driver_limited", limited, {}),
+        ]
+
+    def _objectives(self) -> list[Gauge]:
+        requests = self._total("loadtest:requests:total")
+        if not requests:
+            return []
+        success = 1 - self._total("loadtest:failures:total") / requests
+        met = all(self._holds(objective, success) for objective in self._plan.objectives)
+        return [Gauge("lab_slo_ok", met, {})]
+
+    def _holds(self, objective: Objective, success: float) -> bool:
+        if objective.key == "success":
+            return objective.holds(success, {})
+        # Of good answers: failures are judged by the share of them, exactly at the end.
+        latencies = f'sum(loadtest:latency_seconds:total{{testid="{self._testid}"}})'
+        quantile = float(objective.key.removeprefix("p").replace("_", ".")) / 100
+        value = self._prometheus.value(f"histogram_quantile({quantile:g}, {latencies})")
+        return value is None or objective.holds(success, {objective.key: value})
+
+    def _total(self, series: str) -> float:
+        return self._prometheus.value(f'sum({series}{{testid="{self._testid}"}})') or 0.0
+
+    def _events_pending(self, influxdb: InfluxDB) -> int:
+        """Phases that have begun and are not in InfluxDB."""
+        if self._begun is None:
+            return 0
+        since = time.time() - self._begun - _EVENT_GRACE_SECONDS
+        begun = sum(phase.start_seconds <= since for phase in self._phases)
+        try:
+            rows = influxdb.query(
+                f"SELECT state FROM events WHERE testid = '{self._testid}'", _PUSH_SECONDS
+            )
+        except LabError:
+            return begun
+        return max(0, begun - len(rows))

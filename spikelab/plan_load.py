@@ -1,0 +1,131 @@
+"""Finding a plan, applying `--set` to it, and filling in its parameters."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import yaml
+from pydantic import ValidationError
+
+from spikelab import paths
+from spikelab.errors import UsageError, did_you_mean
+from spikelab.plan import Parameter, Parameters, Plan, Request, Scalar
+from spikelab.plan_file import first_mistake, read_mapping
+from spikelab.units import parse_whole_number
+
+
+def plan_files() -> dict[str, Path]:
+    """The ready plans by name."""
+    return {path.stem: path for path in sorted(paths.PLANS.glob("*.yaml"))}
+
+
+def load_plan(
+    name: str,
+    assignments: Iterable[str] = (),
+    driver: str | None = None,
+    sinks: Sequence[str] = (),
+) -> Plan:
+    """A plan by the name of a ready one or the path of a file, with `--set key=value` applied, for
+    another driver than it names, and with more sinks.
+
+    Raises UsageError naming file, line, key and cure.
+    """
+    path = _find(name)
+    data = read_mapping(path)
+    if driver is not None:
+        data["driver"] = driver
+    try:
+        declared = Parameters.model_validate({"parameters": data.get("parameters") or {}})
+        parameters = declared.parameters
+        values = {key: parameter.default for key, parameter in parameters.items()}
+        for assignment in assignments:
+            _assign(data, parameters, values, assignment)
+        plan = Plan.model_validate(_substitute(data, values, paths.shown(path)))
+        if not sinks:
+            return plan
+        all_sinks = list(dict.fromkeys([*plan.effective_sinks, *sinks]))
+        return Plan.model_validate({**plan.model_dump(), "sinks": all_sinks})
+    except ValidationError as error:
+        raise first_mistake(error, Plan, path) from error
+
+
+def _find(name: str) -> Path:
+    ready = plan_files()
+    if name in ready:
+        return ready[name]
+    path = Path(name)
+    if path.suffix in (".yaml", ".yml") or "/" in name:
+        if path.is_file():
+            return path.resolve()
+        raise UsageError(f"there is no plan file '{name}'")
+    raise UsageError(f"unknown plan '{name}'{did_you_mean(name, ready)}: see ./lab plans")
+
+
+def split_assignment(text: str, option: str) -> tuple[str, str]:
+    """``key`` and ``value`` of ``key=value``. Raises UsageError naming the option."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"{option} {text}: write it as {option} key=value")
+    return key.strip(), value.strip()
+
+
+def _assign(
+    data: dict[str, Any],
+    parameters: Mapping[str, Parameter],
+    values: dict[str, Scalar],
+    assignment: str,
+) -> None:
+    key, text = split_assignment(assignment, "--set")
+    if key in parameters:
+        values[key] = _parameter_value(key, text, parameters[key])
+        return
+    head, _, leaf = key.rpartition(".")
+    if head not in ("target", "request") or leaf == "settings":
+        known = [*parameters, "target.url", *(f"request.{k}" for k in Request.model_fields)]
+        raise UsageError(f"--set {assignment}: unknown key '{key}'" + did_you_mean(key, known))
+    section = data.get(head)
+    data[head] = {**(section if isinstance(section, dict) else {}), leaf: _yaml_value(text)}
+
+
+def _yaml_value(text: str) -> Any:
+    try:
+        return yaml.safe_load(text)
+    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        raise UsageError(f"--set: '{text[:60]}' is no value that YAML knows") from error
+
+
+def _parameter_value(key: str, text: str, parameter: Parameter) -> Scalar:
+    if isinstance(parameter.default, int) and not isinstance(parameter.default, bool):
+        # YAML would read 12:30:00 as a number of seconds.
+        number = parse_whole_number(text)
+        value = text[:60] if number is None else number
+    else:
+        value = _yaml_value(text)
+    try:
+        parameter.check(f"--set {key}", value)
+    except ValueError as error:
+        raise UsageError(str(error)[:200]) from error
+    return cast(Scalar, value)
+
+
+_PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
+
+
+def _substitute(value: Any, values: Mapping[str, Any], file: str) -> Any:
+    """Replaces `${name}`: a lone placeholder keeps its parameter's type."""
+    if isinstance(value, dict):
+        return {key: _substitute(item, values, file) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_substitute(item, values, file) for item in value]
+    if not isinstance(value, str):
+        return value
+    for name in _PLACEHOLDER.findall(value):
+        if name not in values:
+            raise UsageError(
+                f"{file}: '${{{name}}}' names no parameter" + did_you_mean(name, values)
+            )
+    lone = _PLACEHOLDER.fullmatch(value)
+    if lone:
+        return values[lone[1]]
+    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), value)

@@ -1,0 +1,77 @@
+"""What the target went through in a run, from Prometheus, over the run's own time range."""
+
+import math
+import time
+from datetime import datetime
+
+from spikelab.errors import LabError
+from spikelab.record import Connections, QueueWait, now
+from spikelab.stores.prometheus import Prometheus
+from spikelab.target_view import Capacity
+
+# The target is scraped every 2 s: this long after the end, the last scrape is in.
+SETTLE_SECONDS = 3.0
+# The sockets are scraped every second; with fewer of them a peak may have gone unseen.
+_ENOUGH_SCRAPES = 0.7
+
+
+def settle(ended: datetime) -> None:
+    """Waits until the scrapes that show the end of the run are stored."""
+    time.sleep(max(0.0, SETTLE_SECONDS - (now() - ended).total_seconds()))
+
+
+def connections(
+    prometheus: Prometheus,
+    started: datetime,
+    ended: datetime,
+    capacity: Capacity | None,
+    overflows: int | None,
+    keep_alive: bool,
+) -> Connections:
+    """Prediction from settings and limit, measurement from the sockets alone."""
+    window = _window(started, ended)
+    seen = prometheus.value(f"count_over_time(sockets_established[{window}s])", ended) or 0
+    if seen < _ENOUGH_SCRAPES * (ended - started).total_seconds():
+        raise LabError(f"Prometheus has only {seen:.0f} scrapes of this run's {window} seconds")
+    return Connections(
+        predicted=capacity.predicted if capacity else None,
+        established_peak=_peak(prometheus, "sockets_established", window, ended),
+        accept_queue_peak=_peak(prometheus, "sockets_accept_queue_depth", window, ended),
+        accept_queue_limit=capacity.accept_queue_limit if capacity else None,
+        listen_overflows=overflows,
+        policy="keep-alive" if keep_alive else "close",
+    )
+
+
+def queue_wait(
+    prometheus: Prometheus, started: datetime, ended: datetime, born: float | None
+) -> QueueWait:
+    """Waits in the worker queue; from a native histogram, so within its bucket's width (2.2 %).
+
+    `born`: when the target's process started, in epoch seconds.
+    """
+    series = "tomcat_worker_queue_wait_seconds"
+    end = ended.timestamp() + SETTLE_SECONDS
+    waits = after = f"last_over_time({series}[1m] @ {end:.3f})"
+    # What this process had counted before the run; a process before it counted something else.
+    age_ms = int((started.timestamp() - (born or 0)) * 1000)
+    if age_ms > 0:
+        window = f"{min(age_ms, 60_000)}ms"
+        before = f"last_over_time({series}[{window}] @ {started.timestamp():.3f})"
+        waits = f"(({after} - {before}) or {after})"
+    quantiles = {
+        name: prometheus.value(f"histogram_quantile({q}, {waits})", now())
+        for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
+    }
+    return QueueWait(
+        **{k: None if v is None or math.isnan(v) else round(v, 6) for k, v in quantiles.items()}
+    )
+
+
+def _window(started: datetime, ended: datetime) -> int:
+    return math.ceil((ended - started).total_seconds()) + 2
+
+
+def _peak(prometheus: Prometheus, series: str, window: int, ended: datetime) -> int | None:
+    value = prometheus.value(f"max(max_over_time({series}[{window}s]))", ended)
+    return None if value is None else int(value)

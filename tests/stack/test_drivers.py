@@ -1,0 +1,163 @@
+"""k6 and Locust as equals: one plan, one set of series, the same figures from both."""
+
+import json
+import math
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from spikelab import paths
+from spikelab.runtime.locust_program import locust_program
+from tests.stack.conftest import Lab, wait_until
+
+RATE, SECONDS = 500, 20
+PLAN: dict[str, Any] = {
+    "name": "same",
+    "about": "one rate, on an answer of 20 ms, by either driver",
+    "script": {"k6": "steady", "locust": "hello"},
+    "target": {"settings": {"TOMCAT_MAX_THREADS": 200}},
+    "request": {"path": "/hello?ms=20", "timeout": "3s"},
+    "phases": [{"name": "steady", "kind": "rate", "value": RATE, "duration": f"{SECONDS}s"}],
+    "slo": ["success >= 99.9%", "p99 < 1s"],
+}
+
+
+@pytest.fixture
+def plan_file(tmp_path: Path) -> Path:
+    path = tmp_path / "same.yaml"
+    path.write_text(yaml.safe_dump(PLAN))
+    return path
+
+
+def total(lab: Lab, testid: str, series: str = "loadtest:requests:total") -> float:
+    return lab.prometheus.value(f'max_over_time(sum({series}{{testid="{testid}"}})[5m:1s])') or 0
+
+
+def mean_rate(lab: Lab, record: dict[str, Any]) -> float:
+    """The integral of the normalised rate over the run, divided by the phase's length."""
+    expression = f'sum(sum_over_time(loadtest:requests:rate{{testid="{record["testid"]}"}}[5m]))'
+    return (lab.prometheus.value(expression) or 0) / SECONDS
+
+
+def histogram_p99(lab: Lab, testid: str) -> float:
+    latency = f'sum(loadtest:latency_seconds:total{{testid="{testid}"}})'
+    # The last sample of the run; its series ends some seconds after it.
+    value = lab.prometheus.value(f"histogram_quantile(0.99, last_over_time(({latency})[5m:1s]))")
+    assert value is not None
+    return value
+
+
+@pytest.fixture(params=["k6", "locust"])
+def record(request: pytest.FixtureRequest, lab: Lab, plan_file: Path) -> dict[str, Any]:
+    found = lab.run(str(plan_file), "--driver", request.param)
+    assert found["driver"] == request.param
+    return found
+
+
+def test_one_plan_runs_on_both_drivers_and_the_dashboard_agrees(
+    lab: Lab, record: dict[str, Any]
+) -> None:
+    step = record["steps"][0]
+    assert record["verdict"] == "pass", record
+    assert step["offered_rate"] == RATE
+    assert step["started_rate"] == pytest.approx(RATE, rel=0.02)
+    assert mean_rate(lab, record) == pytest.approx(RATE, rel=0.02)
+    assert mean_rate(lab, record) * SECONDS == pytest.approx(step["requests"], rel=0.02)
+    assert (step["failures"], step["dropped"]) == (0, 0)
+    assert step["drain_seconds"] < 1
+    events = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{record['testid']}'")
+    assert [(e["driver"], e["phase"], e["state"]) for e in events] == [
+        (record["driver"], "steady", "closed")
+    ]
+    assert events[0]["timeEnd"] - events[0]["time"] == pytest.approx(SECONDS * 1000, abs=1000)
+
+
+def test_the_histogram_s_p99_is_that_of_k6_s_own_summary(lab: Lab, plan_file: Path) -> None:
+    record = lab.run(str(plan_file))
+    exact = record["steps"][0]["latency_seconds"]["p99"]
+    assert histogram_p99(lab, record["testid"]) == pytest.approx(exact, rel=0.09)
+
+
+@pytest.fixture
+def by_hand(lab: Lab, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """Locust without the lab, with every request's time in a file."""
+    testid, raw = f"by-hand-{os.getpid()}-{time.time_ns()}", tmp_path / "raw.txt"
+    files = f"{paths.LOCUST / 'hello.py'},{Path(__file__).with_name('raw_times.py')}"
+    command = [str(locust_program()), "-f", files, "--headless", "--only-summary", "--otel"]
+    load = ["-u", "50", "-r", "50", "-t", "15s", "--throughput", "4", "--ms", "20"]
+    subprocess.run(
+        [*command, *load, "-H", lab.url("TARGET_PORT")],
+        env={
+            **lab.env,
+            "TESTID": testid,
+            "RAW_TIMES": str(raw),
+            "PROMETHEUS_URL": lab.url("PROMETHEUS_PORT"),
+            "INFLUXDB_URL": lab.url("INFLUXDB_PORT"),
+        },
+        capture_output=True,
+        check=True,
+        timeout=120,
+    )
+    yield testid, raw
+
+
+def test_locust_by_hand_counts_and_times_as_its_raw_times_do(
+    lab: Lab, by_hand: tuple[str, Path]
+) -> None:
+    testid, raw = by_hand
+    times = sorted(map(float, raw.read_text().split()))
+    assert len(times) > 1000
+    exact = times[math.ceil(0.99 * len(times)) - 1]
+    wait_until(lambda: total(lab, testid) == len(times), 10, "every request is in Prometheus")
+    assert histogram_p99(lab, testid) == pytest.approx(exact, rel=0.09)
+    events = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{testid}'")
+    assert [(e["driver"], e["state"]) for e in events] == [("locust", "closed")]
+
+
+def test_a_run_by_hand_beside_one_of_the_lab_is_told_apart(lab: Lab, plan_file: Path) -> None:
+    testid = f"beside-{time.time_ns()}"
+    load = lab.start(
+        "run", str(plan_file), "--driver", "locust", "--json", str(lab.home / "r.json")
+    )
+    wait_until(lambda: _live(lab, "locust"), 90, "Locust's load is on")
+    options = ["--quiet", "--tag", f"testid={testid}", "--out", "experimental-prometheus-rw"]
+    by_hand = subprocess.run(
+        [str(paths.BIN / "k6"), "run", *options, str(paths.K6 / "steady.js")],
+        env={
+            **lab.env,
+            "RATE": "50",
+            "DURATION": "5s",
+            "REQUEST_PATH": "/hello?ms=20",
+            "BASE_URL": lab.url("TARGET_PORT"),
+            "INFLUXDB_URL": lab.url("INFLUXDB_PORT"),
+            "K6_PROMETHEUS_RW_SERVER_URL": lab.url("PROMETHEUS_PORT") + "/api/v1/write",
+            "K6_PROMETHEUS_RW_PUSH_INTERVAL": "1s",
+            "K6_FEATURES": "native-histograms",
+        },
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert by_hand.returncode == 0, by_hand.stdout + by_hand.stderr
+    assert load.wait(timeout=120) == 0, load.stderr and load.stderr.read()
+    record = json.loads((lab.home / "r.json").read_text())
+    assert total(lab, testid) == pytest.approx(250, abs=1)
+    assert total(lab, record["testid"]) == record["steps"][0]["requests"]
+    for run, driver in ((testid, "k6"), (record["testid"], "locust")):
+        seen = lab.prometheus.query(
+            f'count by (driver) (last_over_time(loadtest:requests:total{{testid="{run}"}}[5m]))'
+        )
+        assert list(seen) == [f"driver={driver}"]
+        events = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{run}'")
+        assert {event["driver"] for event in events} == {driver}
+
+
+def _live(lab: Lab, driver: str) -> bool:
+    return bool(lab.prometheus.value(f'sum(loadtest:requests:rate{{driver="{driver}"}} > 0)'))
