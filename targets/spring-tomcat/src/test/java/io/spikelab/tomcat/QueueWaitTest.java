@@ -45,7 +45,8 @@ class QueueWaitTest {
             assertTrue(longest > 0.5, "joined only " + longest + " s before a worker was free");
             assertEquals(2, target.metricOnce(COUNT, count -> count == 2));
             double waited = target.metric(SUM);
-            assertTrue(waited <= longest && waited > longest - 0.4, "waited " + waited + " of " + longest + " s");
+            // The first request waits a little as well, for its worker to start.
+            assertTrue(waited < longest + 0.1 && waited > longest - 0.4, "waited " + waited + " of " + longest + " s");
         }
     }
 
