@@ -17,7 +17,7 @@ def show_phases(steps: Sequence[Step]) -> None:
     components = [name for name in _IN_THE_PATH if any(name in s.component_cpu for s in steps)]
     table = Table(box=None, pad_edge=False)
     table.add_column("phase")
-    for name in ("offered/s", "started/s", "p50", "p99", "max", "failed", "dropped"):
+    for name in ("requests", "failed", "dropped", "offered/s", "started/s", "p50", "p99", "max"):
         table.add_column(name, justify="right")
     for name in (*components, "driver"):
         table.add_column(f"{name} CPU", justify="right")
@@ -31,11 +31,12 @@ def _cells(step: Step, components: Sequence[str]) -> list[str]:
     latency = step.latency_seconds
     return [
         step.name,
+        f"{step.requests:,}",
+        f"{step.failures:,}",
+        f"{step.dropped:,}",
         "" if step.offered_rate is None else f"{step.offered_rate:,.6g}",
         f"{step.started_rate or 0:,.1f}",
         *(show_seconds(value) for value in (latency.p50, latency.p99, latency.max)),
-        f"{step.failures:,}",
-        f"{step.dropped:,}",
         *(_cores(step.component_cpu.get(name)) for name in components),
         _cores(step.generator.cpu),
         step.verdict,
