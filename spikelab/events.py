@@ -65,9 +65,9 @@ def write_events(influxdb: InfluxDB, events: Iterable[Event]) -> int:
 
 
 def write_kept(influxdb: InfluxDB) -> None:
-    """Writes what earlier runs could not; without an answer it stays kept."""
-    with suppress(LabError):
-        for path in sorted(paths.RESULTS.glob(f"*/{_KEPT}")):
+    """Writes what earlier runs could not; what InfluxDB does not take stays kept."""
+    for path in sorted(paths.RESULTS.glob(f"*/{_KEPT}")):
+        with suppress(LabError):
             influxdb.write(path.read_text(encoding="utf-8"))
             path.unlink()
 

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from spikelab import preflight
 from spikelab.abandoned import close_abandoned
+from spikelab.errors import UsageError
 from spikelab.locks import only_run
 from spikelab.plan import Plan
 from spikelab.record import RunRecord, write_json
@@ -31,6 +32,8 @@ def run_all(runtime: Runtime, plan: Plan, options: RunOptions) -> Iterator[RunRe
 def check(plan: Plan, options: RunOptions) -> None:
     """Everything that can be wrong with the plan on this machine. Raises UsageError."""
     _cells(plan, options)
+    if options.live and plan.driver != "k6":
+        raise UsageError("--live: only k6 has a dashboard of its own for a run")
     preflight.require_users(plan.users)
     for url in sorted(plan.foreign_urls):
         preflight.require_target(url, options.own_target_elsewhere)

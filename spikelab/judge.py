@@ -5,12 +5,13 @@ import math
 from collections.abc import Sequence
 
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.plan import Phase
+from spikelab.plan import DriverName, Phase
 from spikelab.record import Latency, Step, Verdict
 from spikelab.slo import Objective
 from spikelab.usage import Use
 
-# Above this share of all cores the driver competes with itself: a late answer may be its own.
+# Above this share of the cores that it can use, the driver competes with itself: a late answer may
+# be its own.
 _LIMITED_SHARE_OF_CORES = 0.85
 # Threads ready to run that have no core: more than half the machine's cores and twice what runs.
 # docs/judging.md has the figures that this lies between.
@@ -23,12 +24,14 @@ _QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, 
 _SHORT_DRAIN_SECONDS = 1.0
 
 
-def generator_limited(use: Use | None, cpus: int) -> bool | None:
+def generator_limited(use: Use | None, cpus: int, driver: DriverName) -> bool | None:
     """Whether the driver was short of CPU; None where it was not measured."""
     if use is None:
         return None
+    # The lab's Locust is one process, which runs on one core at a time.
+    usable = 1 if driver == "locust" else cpus
     crowded = max(_LIMITED_WAITING_PER_CPU * cpus, _LIMITED_WAITING_PER_CORE_USED * use.cores)
-    return use.waiting > crowded or use.cores > _LIMITED_SHARE_OF_CORES * cpus
+    return use.waiting > crowded or use.cores > _LIMITED_SHARE_OF_CORES * usable
 
 
 def spoiled(asked: Phase, happened: PhaseSummary, spike: bool) -> list[str]:

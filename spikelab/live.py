@@ -107,6 +107,8 @@ class LiveRun:
         return since if 0 <= since < phase.duration_seconds else None
 
     def _offered(self) -> list[Gauge]:
+        if self._plan.slopes:
+            return []  # k6 says it itself, on the way
         return [
             Gauge("lab_offered_rate", phase.value, {"phase": phase.name})
             for phase in self._phases
@@ -117,7 +119,7 @@ class LiveRun:
         use = driver.latest()
         if use is None:
             return []
-        limited = bool(generator_limited(use, self._cpus))
+        limited = bool(generator_limited(use, self._cpus, self._plan.driver))
         return [
             Gauge("lab_driver_cpu_cores", use.cores, {}),
             Gauge("lab_driver_limited", limited, {}),

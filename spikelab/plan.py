@@ -160,6 +160,8 @@ class Phase(_Strict):
             self.value = int(self.value)
             if self.most_users:
                 raise ValueError("most_users belongs to the kind rate")
+            if parse_duration(self.ramp_up or "0s") > self.duration_seconds:
+                raise ValueError("ramp_up is longer than the phase's duration")
         elif self.ramp_up or self.period:
             raise ValueError("ramp_up and period belong to the kind users")
         return self
@@ -202,7 +204,7 @@ def _in_order(phases: list[Phase]) -> list[Phase]:
     end = 0.0
     for phase in phases:
         if phase.start is None:
-            phase.start = f"{end:g}s"
+            phase.start = f"{round(end, 3):.10g}s"
         end = phase.start_seconds + phase.duration_seconds
     return phases
 
@@ -265,9 +267,21 @@ class Plan(_Strict):
         """As many as are under way when the longest latency objective is just met."""
         limits = [o.limit for o in self.objectives if o.key != "success"]
         seconds = max(1.0, *limits) if limits else _RATE_SECONDS_IN_FLIGHT
+        before = 0.0
         for phase in self.phases:
+            highest = max(phase.value, before) if self.slopes else phase.value
+            before = phase.value
             if phase.kind == "rate" and phase.most_users is None:
-                phase.most_users = max(_FEWEST_RATE_USERS, math.ceil(phase.value * seconds))
+                phase.most_users = max(_FEWEST_RATE_USERS, math.ceil(highest * seconds))
+        return self
+
+    @model_validator(mode="after")
+    def _driver_can_do_it(self) -> Self:
+        for phase in self.phases:
+            if self.spike and phase.kind != "users":
+                raise ValueError(f"phase {phase.name}: the script spike takes the kind users")
+        if self.driver == "locust" and "influxdb" in (self.sinks or []):
+            raise ValueError("sinks: Locust keeps no raw samples in influxdb; k6 does")
         return self
 
     @model_validator(mode="after")
@@ -284,6 +298,11 @@ class Plan(_Strict):
         return self.script[driver]
 
     @property
+    def slopes(self) -> bool:
+        """The rate goes in a line from the phase before to a phase's own."""
+        return self.script_of(self.driver) == "ramp"
+
+    @property
     def spike(self) -> bool:
         """All users at once and one request each: the phases have no window but their start."""
         return self.driver == "k6" and self.script_of("k6") == "spike"
@@ -292,7 +311,7 @@ class Plan(_Strict):
         """Requests a second that a phase asks for, on average; None in a closed loop."""
         if phase.kind == "users":
             return None
-        if self.script_of(self.driver) != "ramp":
+        if not self.slopes:
             return float(phase.value)
         place = [each.name for each in self.phases].index(phase.name)
         before = self.phases[place - 1].value if place else 0

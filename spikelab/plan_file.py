@@ -82,7 +82,8 @@ def _explain(details: ErrorDetails, key: str, model: type[BaseModel], location: 
     if details["type"] == "missing":
         return f"the key '{key}' is missing"
     message = details["msg"].removeprefix("Value error, ")
-    return f"{key}: {message[0].lower()}{message[1:]}"
+    said = f"{message[0].lower()}{message[1:]}"
+    return f"{key}: {said}" if key else said
 
 
 def _keys_at(model: type[BaseModel], location: Location) -> list[str]:

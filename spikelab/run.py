@@ -153,7 +153,8 @@ class Run:
         sees = self.runtime.driver_endpoints()
         # The driver alone reads it: headers may hold a token.
         write_json(record.folder / "plan.json", self._resolved_plan(sees), mode=0o600)
-        job = Job(self.plan, self.testid, sees, self.sinks, self.options.live)
+        url = resolved_url(self.plan.target.url, sees)
+        job = Job(self.plan, self.testid, url, sees, self.sinks, self.options.live)
         command = self.driver.command(self.runtime, job)
         version = self.driver.version(self.runtime, self.testid)
         if self.options.live:
@@ -173,6 +174,7 @@ class Run:
             for usage in components.values():
                 usage.stop()
             self._measure_generator(record, process.usage, version)
+            self.driver.remove_secrets(record.folder)
         failed = self.driver.why_failed(code, log)
         if failed:
             raise LabError(failed)
@@ -196,7 +198,7 @@ class Run:
             "target": {"url": resolved_url(self.plan.target.url, sees)},
             **resolved,
             "summary": self.runtime.driver_path(self.driver.summary_file, self.testid),
-            "events": {"url": sees.influxdb, "database": DATABASE} if sees.influxdb else None,
+            "events": {"url": sees.influxdb, "database": DATABASE} if self.influxdb else None,
         }
 
     def _watch_components(self) -> dict[str, Usage]:
@@ -226,7 +228,7 @@ class Run:
         record.generator = Generator(
             cpu=round(use.cores, 3) if use else None,
             memory_bytes=usage.memory_bytes or None,
-            limited=generator_limited(use, record.host.cpus),
+            limited=generator_limited(use, record.host.cpus, self.plan.driver),
             versions={self.driver.name: version},
         )
 

@@ -54,7 +54,7 @@ def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> Non
     step.generator = StepGenerator(
         cpu=round(use.cores, 3) if use else None,
         waiting=round(use.waiting, 3) if use else None,
-        limited=generator_limited(use, cpus),
+        limited=generator_limited(use, cpus, plan.driver),
     )
     step.verdict = judge_step(step, plan.objectives, _tried(step, phase, plan))
 

@@ -85,7 +85,8 @@ def use_between(samples: Sequence[Sample], start: float, end: float) -> Use | No
 def _use(first: Sample, last: Sample) -> Use:
     seconds = last.epoch_seconds - first.epoch_seconds
     return Use(
-        cores=(last.cpu_seconds - first.cpu_seconds) / seconds,
+        # The count of a child that has ended is gone with it.
+        cores=max(0.0, last.cpu_seconds - first.cpu_seconds) / seconds,
         waiting=max(0.0, last.waited_seconds - first.waited_seconds) / seconds,
     )
 

@@ -162,7 +162,7 @@ class Session:
         status = getattr(response, "status_code", 0) or 0
         tally.failure(status, exception)
         if status >= 400:
-            tally.keep_body(lambda: cast(str | None, response.text))
+            tally.keep_body(status, lambda: cast(str | None, response.text))
 
     def _on_report(self, data: dict[str, Any], **_: Any) -> None:
         data[_MESSAGE] = {name: tally.to_message() for name, tally in self.tallies.items()}

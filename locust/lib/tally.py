@@ -84,10 +84,14 @@ class Tally:
         self.completed += status > 0
         self.errors[error_class(status, error)] += 1
 
-    def keep_body(self, read: Callable[[], str | None]) -> None:
-        """Reads and keeps a wrong answer, if there are not enough of them."""
+    def keep_body(self, status: int, read: Callable[[], str | None]) -> None:
+        """Keeps a wrong answer's status and beginning, if there are not enough different ones."""
         if len(self.bodies) < BODIES:
-            self.bodies.append((read() or "")[:BODY_CHARACTERS])
+            self._keep(f"{status}: {(read() or '')[:BODY_CHARACTERS]}")
+
+    def _keep(self, body: str) -> None:
+        if body not in self.bodies and len(self.bodies) < BODIES:
+            self.bodies.append(body)
 
     def add(self, other: "Tally") -> None:
         self.requests += other.requests
@@ -99,7 +103,8 @@ class Tally:
         self.started = min(self.started, other.started)
         self.last_user_started = max(self.last_user_started, other.last_user_started)
         self.ended = max(self.ended, other.ended)
-        self.bodies = (self.bodies + other.bodies)[:BODIES]
+        for body in other.bodies:
+            self._keep(body)
 
     @property
     def start_spread_seconds(self) -> float:

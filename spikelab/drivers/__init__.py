@@ -12,10 +12,12 @@ from spikelab.runtime import DriverCommand, Endpoints, Runtime
 
 @dataclass(frozen=True)
 class Job:
-    """One run as a driver needs to know it: `sees` are the addresses from where it runs."""
+    """One run as a driver needs to know it: `url` is the target's, `sees` are the addresses of the
+    stack, both from where the driver runs."""
 
     plan: Plan
     testid: str
+    url: str
     sees: Endpoints
     sinks: Sequence[str]
     live: bool
@@ -40,6 +42,9 @@ class Driver(Protocol):
 
     def why_failed(self, code: int, log: Path) -> str | None:
         """One line on a run that it did not finish; None for an exit code of a valid run."""
+
+    def remove_secrets(self, folder: Path) -> None:
+        """Takes out of its files what nobody but the driver was to see, however it ended."""
 
     def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
         """Its figures of the phases. Raises LabError when they are not there."""

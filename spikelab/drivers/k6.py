@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spikelab.drivers import Job
 from spikelab.drivers.k6_bodies import read_bodies
-from spikelab.drivers.k6_summary import read_summary
+from spikelab.drivers.k6_summary import read_summary, remove_requests
 from spikelab.drivers.process import ask
 from spikelab.drivers.summary import PhaseSummary
 from spikelab.plan import DriverName, Plan
@@ -77,6 +77,9 @@ class K6:
         reason = _EXITS.get(code, "killed" if code < 0 else "unknown")
         said = _last_word(log.read_text(errors="replace").splitlines())
         return f"k6 ended with {code} ({reason}): {said} (see {log.name} of the run)"
+
+    def remove_secrets(self, folder: Path) -> None:
+        remove_requests(folder / self.summary_file)
 
     def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
         starts = {phase.name: phase.start_seconds for phase in plan.phases}

@@ -6,6 +6,7 @@ k6/lib/attempt.js says what the metrics that are not k6's own count.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -35,9 +36,6 @@ def read_summary(path: Path, phases: Mapping[str, float]) -> list[PhaseSummary]:
     """
     try:
         document = json.loads(path.read_bytes())
-        # What setup() handed to the users: their headers may hold a token.
-        if document["setup_data"].pop("requests", None):
-            write_json(path, document)
         epoch_ms = float(document["setup_data"]["started_ms"])
         return [
             _phase(document["metrics"], name, epoch_ms, start * 1000)
@@ -47,6 +45,14 @@ def read_summary(path: Path, phases: Mapping[str, float]) -> list[PhaseSummary]:
         raise LabError("k6 ended without a summary") from error
     except (ValueError, KeyError, TypeError) as error:
         raise LabError(f"k6's summary {path.name} lacks what the lab needs: {error}") from error
+
+
+def remove_requests(path: Path) -> None:
+    """Takes out what setup() handed to the users: their headers may hold a token."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        document = json.loads(path.read_bytes())
+        if document["setup_data"].pop("requests", None):
+            write_json(path, document)
 
 
 def _phase(metrics: Metrics, name: str, epoch_ms: float, begun_ms: float) -> PhaseSummary:

@@ -27,7 +27,7 @@ class Locust:
             "--locustfile",
             runtime.driver_script(self.name, job.plan.script_of(self.name)),
             "--host",
-            job.plan.target.url or job.sees.target,
+            job.url,
             "--headless",
             "--only-summary",
             "--otel",
@@ -35,6 +35,8 @@ class Locust:
         env = {
             "LAB_PLAN": runtime.driver_path("plan.json", job.testid),
             "PROMETHEUS_URL": job.sees.prometheus,
+            # The lab finds the run by these, whatever the user's own shell has set.
+            "OTEL_RESOURCE_ATTRIBUTES": f"testid={job.testid},driver={self.name}",
         }
         return runtime.driver(self.name, arguments, env, job.testid)
 
@@ -50,6 +52,9 @@ class Locust:
         last = (wrong or said or ["it said nothing"])[-1].strip()
         killed = " (killed)" if code < 0 else ""
         return f"Locust ended with {code}{killed}: {last} (see {log.name} of the run)"
+
+    def remove_secrets(self, folder: Path) -> None:
+        """Locust writes none."""
 
     def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
         path = folder / self.summary_file

@@ -77,12 +77,14 @@ def test_a_generator_at_its_limit_decides_nothing() -> None:
 
 
 def test_a_generator_is_limited_near_all_cores_or_when_its_threads_wait_for_one() -> None:
-    assert generator_limited(Use(cores=1.9, waiting=0.0), 2) is True
-    assert generator_limited(Use(cores=1.0, waiting=0.3), 2) is False
-    assert generator_limited(Use(cores=0.3, waiting=1.1), 2) is True
+    assert generator_limited(Use(cores=1.9, waiting=0.0), 2, "k6") is True
+    assert generator_limited(Use(cores=1.0, waiting=0.3), 2, "k6") is False
+    # Locust is one process, and one core is all that it can use.
+    assert generator_limited(Use(cores=0.95, waiting=0.0), 2, "locust") is True
+    assert generator_limited(Use(cores=0.3, waiting=1.1), 2, "k6") is True
     # Busy beside a busy target, but it got most of what it asked for.
-    assert generator_limited(Use(cores=0.8, waiting=1.1), 2) is False
-    assert generator_limited(None, 2) is None
+    assert generator_limited(Use(cores=0.8, waiting=1.1), 2, "k6") is False
+    assert generator_limited(None, 2, "k6") is None
 
 
 def test_drops_of_a_healthy_generator_are_misses() -> None:
