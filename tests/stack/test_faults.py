@@ -71,6 +71,7 @@ def _begun(lab: Lab, testid: str, phase: str) -> bool:
 
 
 def freeze(lab: Lab, name: str, seconds: float) -> None:
+    time.sleep(1)  # the phase before has its last answers
     process = process_of(lab, name)
     process.suspend()
     time.sleep(seconds)
