@@ -110,8 +110,8 @@ def _rule_tests() -> None:
 
 
 def _dashboards() -> None:
-    generator = str(paths.ROOT / "grafana" / "src" / "generate.py")
-    _call("dashboards are as generated", [sys.executable, generator, "--check"])
+    generator = [sys.executable, "-m", "grafana.src.generate"]
+    _call("dashboards are as generated", [*generator, "--check"])
 
 
 def _call(

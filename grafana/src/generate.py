@@ -1,4 +1,4 @@
-"""Writes the dashboards: `python grafana/src/generate.py [--check]`.
+"""Writes the dashboards: `python -m grafana.src.generate [--check]`.
 
 Reads nothing and writes `grafana/dashboards/<uid>.json`, the same bytes every time. `--check`
 writes nothing and exits with 1 when a file differs from what would be written.
@@ -12,8 +12,7 @@ from pathlib import Path
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-import load_test
-import tomcat
+from grafana.src.dashboards import load_test, tomcat
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "dashboards"
 BUILDERS = (load_test.build, tomcat.build)
@@ -42,7 +41,7 @@ def main() -> int:
     changed = sorted(path for path in {*wanted, *present} if wanted.get(path) != present.get(path))
     for path in changed:
         if check:
-            print(f"{path.name}: not as generated; run python grafana/src/generate.py")
+            print(f"{path.name}: not as generated; run python -m grafana.src.generate")
         elif path in wanted:
             path.write_text(wanted[path], encoding="utf-8")
         else:

@@ -3,8 +3,9 @@
 from grafana_foundation_sdk.builders import dashboard, table, timeseries
 from grafana_foundation_sdk.models.dashboard import GridPos
 
-import signals
-from panels import Text, graph, new_dashboard, settings_table
+from grafana.src.board import new_dashboard
+from grafana.src.panels import Text, graph, settings_table
+from spikelab.signals import tomcat
 
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
 NO_TARGET = "No metrics of the target: is it running, and is its management port scraped?"
@@ -42,7 +43,7 @@ def _stations() -> list[timeseries.Panel]:
                 "are turned away.",
                 NO_SOCKETS,
             ),
-            [signals.ACCEPT_QUEUE_DEPTH, signals.ACCEPT_QUEUE_LIMIT],
+            [tomcat.ACCEPT_QUEUE_DEPTH, tomcat.ACCEPT_QUEUE_LIMIT],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -54,9 +55,9 @@ def _stations() -> list[timeseries.Panel]:
                 NO_SOCKETS,
             ),
             [
-                signals.CONNECTIONS_ESTABLISHED,
-                signals.CONNECTIONS_MAXIMUM,
-                signals.CONNECTIONS_PREDICTED,
+                tomcat.CONNECTIONS_ESTABLISHED,
+                tomcat.CONNECTIONS_MAXIMUM,
+                tomcat.CONNECTIONS_PREDICTED,
             ],
             width=WIDTH,
             height=HEIGHT,
@@ -68,7 +69,7 @@ def _stations() -> list[timeseries.Panel]:
                 "holds connections while it is long. After a run it must be empty again.",
                 NO_TARGET,
             ),
-            [signals.WORKER_QUEUE_DEPTH],
+            [tomcat.WORKER_QUEUE_DEPTH],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -79,7 +80,7 @@ def _stations() -> list[timeseries.Panel]:
                 "users wait, the wait is elsewhere.",
                 NO_TARGET,
             ),
-            [signals.THREADS_BUSY, signals.THREADS_MAXIMUM],
+            [tomcat.THREADS_BUSY, tomcat.THREADS_MAXIMUM],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -96,7 +97,7 @@ def _consequences() -> list[timeseries.Panel]:
                 "tries again 1, 2, 3 … s later, and gives up in the end.",
                 NO_SOCKETS,
             ),
-            [signals.LISTEN_OVERFLOWS, signals.LISTEN_DROPS],
+            [tomcat.LISTEN_OVERFLOWS, tomcat.LISTEN_DROPS],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -107,7 +108,7 @@ def _consequences() -> list[timeseries.Panel]:
                 "the request. Users feel this and the server's own time.",
                 NO_REQUEST,
             ),
-            [signals.WORKER_QUEUE_WAIT_P50, signals.WORKER_QUEUE_WAIT_P99],
+            [tomcat.WORKER_QUEUE_WAIT_P50, tomcat.WORKER_QUEUE_WAIT_P99],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -119,7 +120,7 @@ def _consequences() -> list[timeseries.Panel]:
                 "read from buckets, so up to a bucket's width too high.",
                 NO_REQUEST,
             ),
-            [signals.SERVER_LATENCY_P50, signals.SERVER_LATENCY_P99],
+            [tomcat.SERVER_LATENCY_P50, tomcat.SERVER_LATENCY_P99],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -130,7 +131,7 @@ def _consequences() -> list[timeseries.Panel]:
                 "answers with a status of 500 or above.",
                 NO_REQUEST,
             ),
-            [signals.SERVER_RATE, signals.SERVER_ERRORS],
+            [tomcat.SERVER_RATE, tomcat.SERVER_ERRORS],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -145,7 +146,7 @@ def _processor() -> timeseries.Panel:
             "as well, for what it calls.",
             NO_TARGET,
         ),
-        [signals.CPU_USED, signals.CPU_AVAILABLE],
+        [tomcat.CPU_USED, tomcat.CPU_AVAILABLE],
         width=WIDTH,
         height=HEIGHT,
     )
@@ -159,7 +160,7 @@ def _throttling() -> timeseries.Panel:
             "then measures the quota. Without a quota it is 0.",
             NO_TARGET,
         ),
-        [signals.CPU_THROTTLED],
+        [tomcat.CPU_THROTTLED],
         width=WIDTH,
         height=HEIGHT,
     )
@@ -173,5 +174,5 @@ def _settings() -> table.Panel:
             "or capped.",
             NO_TARGET,
         ),
-        signals.SETTINGS,
+        tomcat.SETTINGS,
     )

@@ -2,8 +2,9 @@
 
 from grafana_foundation_sdk.builders import dashboard
 
-import signals
-from panels import Text, distribution, graph, new_dashboard, number
+from grafana.src.board import new_dashboard
+from grafana.src.panels import Text, distribution, graph, number
+from spikelab.signals import load, raw, tomcat
 
 NO_RUN = "No run in the time shown: start one, or widen the time range"
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
@@ -33,7 +34,7 @@ def _figures(board: dashboard.Dashboard) -> None:
                 "Less than the users of a spike: requests are under way, or were never started.",
                 NO_RUN,
             ),
-            signals.REQUESTS_IN_RANGE,
+            load.REQUESTS_IN_RANGE,
             4,
         ),
         (
@@ -43,7 +44,7 @@ def _figures(board: dashboard.Dashboard) -> None:
                 "classes.",
                 NO_RUN,
             ),
-            signals.FAILURES_IN_RANGE,
+            load.FAILURES_IN_RANGE,
             5,
         ),
         (
@@ -53,17 +54,17 @@ def _figures(board: dashboard.Dashboard) -> None:
                 "then measure the driver.",
                 NO_RUN,
             ),
-            signals.DROPPED_IN_RANGE,
+            load.DROPPED_IN_RANGE,
             5,
         ),
         (
             Text("p95 of good answers", "A bucket is up to 9 % wide, so is the error.", NO_RUN),
-            signals.LATENCY_P95_IN_RANGE,
+            load.LATENCY_P95_IN_RANGE,
             5,
         ),
         (
             Text("Users now", "0 when no test is running.", NO_RUN),
-            signals.USERS_NOW,
+            load.USERS_NOW,
             5,
         ),
     ]
@@ -82,10 +83,10 @@ def _answers(board: dashboard.Dashboard) -> None:
                 NO_RUN,
             ),
             [
-                signals.GOOD_RATE,
-                signals.FAILURE_RATE,
-                signals.DROPPED_RATE,
-                signals.OFFERED_RATE,
+                load.GOOD_RATE,
+                load.FAILURE_RATE,
+                load.DROPPED_RATE,
+                load.OFFERED_RATE,
             ],
             width=8,
             height=GRAPH_HEIGHT,
@@ -100,7 +101,7 @@ def _answers(board: dashboard.Dashboard) -> None:
                 "wait and others do not.",
                 NO_RUN,
             ),
-            [signals.LATENCY_P50, signals.LATENCY_P95, signals.LATENCY_P99],
+            [load.LATENCY_P50, load.LATENCY_P95, load.LATENCY_P99],
             width=8,
             height=GRAPH_HEIGHT,
         )
@@ -113,7 +114,7 @@ def _answers(board: dashboard.Dashboard) -> None:
                 "bands are two kinds of answers, which a percentile hides.",
                 NO_RUN,
             ),
-            signals.LATENCY_DISTRIBUTION,
+            load.LATENCY_DISTRIBUTION,
             width=8,
             height=GRAPH_HEIGHT,
         )
@@ -131,11 +132,11 @@ def _reasons(board: dashboard.Dashboard) -> None:
                 NO_RUN,
             ),
             [
-                signals.GOOD_TOTAL,
-                signals.FAILURES_TOTAL,
-                signals.IN_FLIGHT,
-                signals.DROPPED_TOTAL,
-                signals.STARTED_TOTAL,
+                load.GOOD_TOTAL,
+                load.FAILURES_TOTAL,
+                load.IN_FLIGHT,
+                load.DROPPED_TOTAL,
+                load.STARTED_TOTAL,
             ],
             width=6,
             height=GRAPH_HEIGHT,
@@ -150,7 +151,7 @@ def _reasons(board: dashboard.Dashboard) -> None:
                 "wait.",
                 NO_RUN,
             ),
-            [signals.USERS],
+            [load.USERS],
             width=6,
             height=GRAPH_HEIGHT,
         )
@@ -163,7 +164,7 @@ def _reasons(board: dashboard.Dashboard) -> None:
                 "further users get no connection, whatever the number of threads.",
                 NO_SOCKETS,
             ),
-            [signals.CONNECTIONS_ESTABLISHED, signals.CONNECTIONS_PREDICTED],
+            [tomcat.CONNECTIONS_ESTABLISHED, tomcat.CONNECTIONS_PREDICTED],
             width=6,
             height=GRAPH_HEIGHT,
         )
@@ -176,7 +177,7 @@ def _reasons(board: dashboard.Dashboard) -> None:
                 "3 … s later: latency no server-side timer sees, then dial timeouts.",
                 NO_SOCKETS,
             ),
-            [signals.LISTEN_OVERFLOWS, signals.LISTEN_DROPS],
+            [tomcat.LISTEN_OVERFLOWS, tomcat.LISTEN_DROPS],
             width=6,
             height=GRAPH_HEIGHT,
         )
@@ -193,7 +194,7 @@ def _raw_samples(board: dashboard.Dashboard) -> None:
                 "samples k6 could not write.",
                 NO_RAW,
             ),
-            [signals.RAW_REQUESTS, signals.RAW_FAILURES],
+            [raw.RAW_REQUESTS, raw.RAW_FAILURES],
             width=8,
             height=GRAPH_HEIGHT,
         )
@@ -205,7 +206,7 @@ def _raw_samples(board: dashboard.Dashboard) -> None:
                 "Exact percentiles of each step's samples, in milliseconds as k6 writes them.",
                 NO_RAW,
             ),
-            [signals.RAW_LATENCY_P50, signals.RAW_LATENCY_P99],
+            [raw.RAW_LATENCY_P50, raw.RAW_LATENCY_P99],
             width=8,
             height=GRAPH_HEIGHT,
         )
@@ -217,7 +218,7 @@ def _raw_samples(board: dashboard.Dashboard) -> None:
                 "A line that stays up is users who wait for an answer.",
                 NO_RAW,
             ),
-            [signals.RAW_USERS],
+            [raw.RAW_USERS],
             width=8,
             height=GRAPH_HEIGHT,
         )

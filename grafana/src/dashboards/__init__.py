@@ -1,0 +1,1 @@
+"""The dashboards, a module each: what they show and in which words."""

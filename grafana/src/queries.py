@@ -1,0 +1,70 @@
+"""A signal's query as a panel stores it."""
+
+from collections.abc import Sequence
+
+from grafana_foundation_sdk.builders import prometheus
+from grafana_foundation_sdk.cog.builder import Builder
+from grafana_foundation_sdk.cog.variants import Dataquery
+from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import prometheus as prometheus_model
+
+from spikelab.signals.core import Signal, Source
+
+
+def data_source(source: Source) -> model.DataSourceRef:
+    """The reference to a store: type and uid have the same name here."""
+    return model.DataSourceRef(type_val=source, uid=source)
+
+
+class InfluxQuery(Dataquery):
+    """An InfluxQL query as Grafana stores it; the SDK has none for this data source."""
+
+    def __init__(self, ref_id: str, query: str, alias: str) -> None:
+        self.ref_id = ref_id
+        self.query = query
+        self.alias = alias
+
+    def to_json(self) -> dict[str, object]:
+        """The target object of a panel."""
+        return {
+            "refId": self.ref_id,
+            "datasource": data_source(Source.INFLUXDB),
+            "query": self.query,
+            "alias": self.alias,
+            "rawQuery": True,
+            "resultFormat": "time_series",
+        }
+
+
+class InfluxQueryBuilder(Builder[Dataquery]):
+    """Gives an `InfluxQuery` to a panel builder."""
+
+    def __init__(self, query: InfluxQuery) -> None:
+        self._query = query
+
+    def build(self) -> Dataquery:
+        """The query itself."""
+        return self._query
+
+
+def source(shown: Sequence[Signal]) -> Source:
+    (source,) = {source for signal in shown for source in signal.expressions}
+    return source
+
+
+def query_of(signal: Signal, ref_id: str) -> Builder[Dataquery]:
+    if Source.INFLUXDB in signal.expressions:
+        query = InfluxQuery(ref_id, signal.expressions[Source.INFLUXDB], signal.title)
+        return InfluxQueryBuilder(query)
+    return prometheus_query(signal, ref_id).range()
+
+
+def prometheus_query(signal: Signal, ref_id: str) -> prometheus.Dataquery:
+    return (
+        prometheus.Dataquery()
+        .ref_id(ref_id)
+        .datasource(data_source(Source.PROMETHEUS))
+        .expr(signal.expressions[Source.PROMETHEUS])
+        .legend_format(signal.title)
+        .editor_mode(prometheus_model.QueryEditorMode.CODE)
+    )

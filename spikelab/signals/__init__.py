@@ -1,0 +1,1 @@
+"""The signals of the lab by what they are about; `core` says what a signal is."""

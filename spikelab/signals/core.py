@@ -1,0 +1,80 @@
+"""The signals of the lab, each declared once: name, unit, meaning, colour and its queries.
+
+Dashboards and reports draw signals and never write a query themselves. A query is written as
+Grafana reads it: `$testid`, `$driver` and `$target` are the dashboard's variables, `$__interval`
+is the length of one point on the panel, `$__interval_ms` the same in milliseconds and
+`$__rate_interval` a window long enough for `rate()`. `$__range` is the whole time shown.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Source(StrEnum):
+    """A store, by the uid of its data source in Grafana."""
+
+    PROMETHEUS = "prometheus"
+    INFLUXDB = "influxdb"
+
+
+class Colour(StrEnum):
+    """What a colour means, on every dashboard; each is readable on dark and on light."""
+
+    GOOD = "green"
+    FAILED = "red"
+    TURNED_AWAY = "orange"
+    WORKING = "blue"
+    WAITING = "semi-dark-yellow"
+    CONNECTED = "#1FA8A0"
+    LIMIT = "#8E8E8E"
+    PREDICTED = "#E54D9E"
+    P50 = "light-purple"
+    P95 = "purple"
+    P99 = "dark-purple"
+
+
+class Unit(StrEnum):
+    """Units as Grafana names them."""
+
+    COUNT = "short"
+    EXACT_COUNT = "none"
+    SECONDS = "s"
+    MILLISECONDS = "ms"
+    REQUESTS_PER_SECOND = "reqps"
+    COUNT_PER_SECOND = "cps"
+    SHARE = "percentunit"
+
+
+@dataclass(frozen=True)
+class Signal:
+    """One measured quantity.
+
+    `title` is its legend and may hold labels as `{{label}}`; `every` is how often it is measured,
+    the shortest step that makes sense; a `limit` is drawn as a dashed line, not as a measurement.
+    """
+
+    name: str
+    title: str
+    unit: Unit
+    about: str
+    colour: Colour
+    expressions: Mapping[Source, str]
+    every: str = "1s"
+    limit: bool = False
+
+
+RUN = 'testid=~"$testid", driver=~"$driver"'
+PHASE = RUN + ', phase=~"$phase"'
+REQUEST = PHASE + ', name=~"$name"'
+TARGET = 'target=~"$target"'
+
+
+def peak(series: str) -> str:
+    """The highest value of a gauge within each point: a short queue is not missed."""
+    return f"sum by (target) (max_over_time({series}{{{TARGET}}}[$__interval]))"
+
+
+def increase_per_second(series: str, selector: str = "") -> str:
+    """How fast a counter of the target grows."""
+    return f"sum by (target) (rate({series}{{{TARGET}{selector}}}[$__rate_interval]))"

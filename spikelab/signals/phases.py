@@ -1,0 +1,31 @@
+"""What is marked on every dashboard: a run's phases, and changes of the target's settings."""
+
+from spikelab.signals.core import TARGET, Colour, Signal, Source, Unit
+
+PHASES = Signal(
+    name="phases",
+    title="phase",
+    unit=Unit.COUNT,
+    about="phases of a run as its driver wrote them, from start to end",
+    colour=Colour.WORKING,
+    # Not $timeFilter: a phase that began left of the window is shown as well.
+    expressions={
+        Source.INFLUXDB: 'SELECT "title", "text", "tags", "timeEnd" FROM "events" '
+        'WHERE time <= ${__to}ms AND "timeEnd" >= ${__from} '
+        'AND "testid" =~ /^${testid:regex}$/ AND "driver" =~ /^${driver:regex}$/'
+    },
+)
+
+SETTING_CHANGE = Signal(
+    name="setting_change",
+    title="{{name}} = {{value}}",
+    unit=Unit.COUNT,
+    about="a setting that differs from what it was one step before",
+    colour=Colour.LIMIT,
+    expressions={
+        Source.PROMETHEUS: 'count_values by (target, name) ("value", '
+        f"tomcat_setting{{{TARGET}}} "
+        f"!= last_over_time(tomcat_setting{{{TARGET}}}[10m] offset $__interval))"
+    },
+    every="5s",
+)
