@@ -1,11 +1,10 @@
 """Authorization at full throttle: requests a second with RS256, and their ratio to plain ones."""
 
-import argparse
 import statistics
 import sys
 
 from bench.k6_run import K6Run, Load, run_k6
-from bench.pairs import Side, compare
+from bench.pairs import Side, compare, pairs_parser
 from bench.running_lab import running_lab
 from spikelab.runtime import Endpoints
 
@@ -41,10 +40,8 @@ class Throttle:
 
 def main() -> int:
     """Returns the exit code: 1 if an answer was wrong."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=6, help="default 6")
+    parser = pairs_parser(__doc__)
     parser.add_argument("--users", type=int, default=50, help="default 50")
-    parser.add_argument("--seconds", type=float, default=20, help="of each run, default 20")
     asked = parser.parse_args()
     with running_lab() as endpoints:
         bench = Throttle(endpoints, asked.users, asked.seconds)

@@ -2,6 +2,7 @@
 
 import math
 import statistics
+from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -29,6 +30,14 @@ class Ratio:
     low: float
     high: float
     upper: float
+
+
+def pairs_parser(about: str | None) -> ArgumentParser:
+    """With the options that every comparison has: `pairs` and `seconds`."""
+    parser = ArgumentParser(description=about)
+    parser.add_argument("--pairs", type=int, default=6, help="of each comparison, default 6")
+    parser.add_argument("--seconds", type=float, default=20, help="of each run, default 20")
+    return parser
 
 
 def compare(a: Side, b: Side, pairs: int, unit: str) -> Ratio:

@@ -1,10 +1,9 @@
 """What k6's outputs cost it: CPU per request at a fixed rate, without and with each."""
 
-import argparse
 import sys
 
 from bench.k6_run import K6Run, Load, run_k6
-from bench.pairs import Side, compare
+from bench.pairs import Side, compare, pairs_parser
 from bench.running_lab import running_lab
 from spikelab.runtime import Endpoints
 from spikelab.stack_settings import DATABASE
@@ -48,10 +47,8 @@ class SinkCost:
 
 def main() -> int:
     """Returns the exit code: 1 if the rate was not reached in some run."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--pairs", type=int, default=6, help="of each comparison, default 6")
+    parser = pairs_parser(__doc__)
     parser.add_argument("--rate", type=int, default=5000, help="requests a second, default 5000")
-    parser.add_argument("--seconds", type=float, default=20, help="of each run, default 20")
     asked = parser.parse_args()
     with running_lab() as endpoints:
         bench = SinkCost(endpoints, asked.rate, asked.seconds)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from spikelab.drivers.summary import PhaseSummary
 from spikelab.plan import DriverName, Phase
-from spikelab.record import Latency, Step, Verdict
+from spikelab.record import QUANTILES, Latency, Step, Verdict
 from spikelab.slo import Objective
 from spikelab.usage import Use
 
@@ -18,8 +18,7 @@ _LIMITED_SHARE_OF_CORES = 0.85
 _LIMITED_WAITING_PER_CPU = 0.5
 _LIMITED_WAITING_PER_CORE_USED = 2.0
 # A step that started less than this share of its offered rate cannot hold that rate.
-ENOUGH_STARTED = 0.98
-_QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
+_ENOUGH_STARTED = 0.98
 # A drain that short is the last answers' own time.
 _SHORT_DRAIN_SECONDS = 1.0
 
@@ -50,11 +49,11 @@ def judge_step(step: Step, objectives: Sequence[Objective], tried: int | None) -
     are misses: every user was waiting for the target.
     """
     asked = step.requests + step.dropped
-    late = tried is not None and asked < ENOUGH_STARTED * tried
+    late = tried is not None and asked < _ENOUGH_STARTED * tried
     unseen = step.generator.limited is None and step.dropped > 0
     if step.generator.limited or not asked or late or unseen:
         return "inconclusive"
-    if step.offered_rate and (step.started_rate or 0) < ENOUGH_STARTED * step.offered_rate:
+    if step.offered_rate and (step.started_rate or 0) < _ENOUGH_STARTED * step.offered_rate:
         return "fail"
     if step.offered_rate and _leaves_a_queue(step, objectives):
         return "fail"
@@ -79,9 +78,9 @@ def with_drops(latency: Latency, requests: int, dropped: int) -> dict[str, float
     if not dropped:
         return values
     shifted: dict[str, float | None] = {}
-    for key, quantile in _QUANTILES.items():
+    for key, quantile in QUANTILES.items():
         rank = math.ceil(quantile * (requests + dropped))
-        above = [k for k, q in _QUANTILES.items() if rank <= q * requests]
+        above = [k for k, q in QUANTILES.items() if rank <= q * requests]
         shifted[key] = values[above[0]] if above else None
     return shifted
 

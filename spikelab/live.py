@@ -16,6 +16,7 @@ from spikelab.errors import LabError
 from spikelab.http_client import client
 from spikelab.judge import generator_limited
 from spikelab.plan import Phase, Plan
+from spikelab.record import QUANTILES
 from spikelab.slo import Objective
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
@@ -138,8 +139,8 @@ class LiveRun:
             return objective.holds(success, {})
         # Of good answers: failures are judged by the share of them, exactly at the end.
         latencies = f'sum(loadtest:latency_seconds:total{{testid="{self._testid}"}})'
-        quantile = float(objective.key.removeprefix("p").replace("_", ".")) / 100
-        value = self._prometheus.value(f"histogram_quantile({quantile:g}, {latencies})")
+        quantile = QUANTILES[objective.key]
+        value = self._prometheus.value(f"histogram_quantile({quantile}, {latencies})")
         return value is None or objective.holds(success, {objective.key: value})
 
     def _total(self, series: str) -> float:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from itertools import zip_longest
 from typing import Self
 
 from spikelab import target_figures
@@ -83,7 +84,7 @@ class RunFigures:
         target_figures.settle(record.ended)
         if view.start_time() != before.born:
             self.reasons.append("the target died or was restarted during the run")
-        with self._incomplete("this run's record lacks connections and queue waits"):
+        with self._incomplete("this run's record lacks some of the target's figures"):
             record.connections = target_figures.connections(
                 self._prometheus,
                 record.started,
@@ -94,6 +95,17 @@ class RunFigures:
             )
             record.queue_wait_seconds = target_figures.queue_wait(
                 self._prometheus, record.started, record.ended, before.born
+            )
+            self._fill_server_means(before)
+
+    def _fill_server_means(self, before: Baseline) -> None:
+        path = self._plan.request.path.partition("?")[0]
+        steps = self._record.steps
+        for step, following in zip_longest(steps, steps[1:]):
+            settled = step.ended + timedelta(seconds=target_figures.SETTLE_SECONDS)
+            until = min(settled, following.started) if following else settled
+            step.server_mean_seconds = target_figures.server_mean(
+                self._prometheus, path, step.started, until, before.born
             )
 
     def _annotate(self, influxdb: InfluxDB, happened: Sequence[PhaseSummary]) -> None:

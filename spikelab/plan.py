@@ -7,6 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validat
 
 from spikelab import paths
 from spikelab.errors import did_you_mean
+from spikelab.runtime.addresses import TOPOLOGIES
 from spikelab.slo import Objective, parse_objective
 from spikelab.units import parse_base_url, parse_duration
 
@@ -15,8 +16,6 @@ DriverName = Literal["k6", "locust"]
 Sink = Literal["prometheus", "influxdb"]
 # Topologies in front of the lab's own target, as urls of a plan: `proxy:tunnel`.
 PROXY_PREFIX = "proxy:"
-Topology = Literal["sidecar", "headers", "tunnel", "tunnel_sidecar", "tls"]
-TOPOLOGIES: tuple[Topology, ...] = ("sidecar", "headers", "tunnel", "tunnel_sidecar", "tls")
 # Raw samples of more requests than these cost more than they tell.
 _MOST_RAW_REQUESTS = 50_000
 # A rate's users, where neither the plan nor a latency objective says: so many seconds of it may be
@@ -267,11 +266,9 @@ class Plan(_Strict):
         """As many as are under way when the longest latency objective is just met."""
         limits = [o.limit for o in self.objectives if o.key != "success"]
         seconds = max(1.0, *limits) if limits else _RATE_SECONDS_IN_FLIGHT
-        before = 0.0
         for phase in self.phases:
-            highest = max(phase.value, before) if self.slopes else phase.value
-            before = phase.value
             if phase.kind == "rate" and phase.most_users is None:
+                highest = max(self._rates(phase))
                 phase.most_users = max(_FEWEST_RATE_USERS, math.ceil(highest * seconds))
         return self
 
@@ -311,11 +308,14 @@ class Plan(_Strict):
         """Requests a second that a phase asks for, on average; None in a closed loop."""
         if phase.kind == "users":
             return None
+        return sum(self._rates(phase)) / 2
+
+    def _rates(self, phase: Phase) -> tuple[float, float]:
+        """Where a phase's rate begins and ends."""
         if not self.slopes:
-            return float(phase.value)
+            return phase.value, phase.value
         place = [each.name for each in self.phases].index(phase.name)
-        before = self.phases[place - 1].value if place else 0
-        return (before + phase.value) / 2
+        return self.phases[place - 1].value if place else 0, phase.value
 
     @property
     def objectives(self) -> list[Objective]:

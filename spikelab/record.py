@@ -29,6 +29,10 @@ ERROR_CLASSES = (
 )
 
 
+# What the percentiles of `Latency` are.
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
+
+
 def now() -> datetime:
     return datetime.now(UTC)
 
@@ -106,6 +110,11 @@ class Step(_Strict):
     errors: Errors
     response_bytes_mean: float | None
     latency_seconds: Latency
+    latency_mean_seconds: Annotated[float | None, Field(description="of good answers")] = None
+    server_mean_seconds: Annotated[
+        float | None,
+        Field(description="by the target's own timer, which a request in the worker queue awaits"),
+    ] = None
     latency_with_failures_seconds: Latency
     drain_seconds: float
     start_spread_seconds: Annotated[
@@ -122,6 +131,14 @@ class Step(_Strict):
         dict[str, float], Field(description="mean CPU cores used by the stack's components")
     ] = {}
     verdict: Verdict
+
+    @property
+    def outside_server_share(self) -> float | None:
+        """What part of the mean latency the target's own timer does not see: network, proxies and
+        queues. (Means subtract; percentiles do not.)"""
+        if not self.latency_mean_seconds or self.server_mean_seconds is None:
+            return None
+        return 1 - self.server_mean_seconds / self.latency_mean_seconds
 
 
 class TargetRecord(_Strict):

@@ -151,9 +151,9 @@ class Run:
     def _drive(self, record: RunRecord) -> None:
         baseline = Baseline.of(self.view)
         sees = self.runtime.driver_endpoints()
-        # The driver alone reads it: headers may hold a token.
-        write_json(record.folder / "plan.json", self._resolved_plan(sees), mode=0o600)
         url = resolved_url(self.plan.target.url, sees)
+        # The driver alone reads it: headers may hold a token.
+        write_json(record.folder / "plan.json", self._resolved_plan(url, sees), mode=0o600)
         job = Job(self.plan, self.testid, url, sees, self.sinks, self.options.live)
         command = self.driver.command(self.runtime, job)
         version = self.driver.version(self.runtime, self.testid)
@@ -186,7 +186,7 @@ class Run:
         figures.fill_target(self.view, self.capacity, baseline)
         self._close(record, figures.reasons)
 
-    def _resolved_plan(self, sees: Endpoints) -> dict[str, object]:
+    def _resolved_plan(self, url: str, sees: Endpoints) -> dict[str, object]:
         """The hand-over to a driver's script (LAB_PLAN); see docs/plans.md."""
         resolved = self.plan.model_dump(mode="json", include={"driver", "request", "phases", "slo"})
         for phase in resolved["phases"]:
@@ -195,7 +195,7 @@ class Run:
             "schema": 1,
             "testid": self.testid,
             "plan": self.plan.name,
-            "target": {"url": resolved_url(self.plan.target.url, sees)},
+            "target": {"url": url},
             **resolved,
             "summary": self.runtime.driver_path(self.driver.summary_file, self.testid),
             "events": {"url": sees.influxdb, "database": DATABASE} if self.influxdb else None,

@@ -39,6 +39,7 @@ def build_step(
         errors=happened.errors,
         response_bytes_mean=happened.response_bytes_mean,
         latency_seconds=happened.latency_seconds,
+        latency_mean_seconds=happened.latency_mean_seconds,
         latency_with_failures_seconds=happened.latency_with_failures_seconds,
         drain_seconds=round(length - window, 3),
         start_spread_seconds=happened.start_spread_seconds if plan.spike else None,

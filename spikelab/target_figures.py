@@ -2,7 +2,7 @@
 
 import math
 import time
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from spikelab.errors import LabError
 from spikelab.record import Connections, QueueWait, now
@@ -50,15 +50,8 @@ def queue_wait(
 
     `born`: when the target's process started, in epoch seconds.
     """
-    series = "tomcat_worker_queue_wait_seconds"
-    end = ended.timestamp() + SETTLE_SECONDS
-    waits = after = f"last_over_time({series}[1m] @ {end:.3f})"
-    # What this process had counted before the run; a process before it counted something else.
-    age_ms = int((started.timestamp() - (born or 0)) * 1000)
-    if age_ms > 0:
-        window = f"{min(age_ms, 60_000)}ms"
-        before = f"last_over_time({series}[{window}] @ {started.timestamp():.3f})"
-        waits = f"(({after} - {before}) or {after})"
+    until = ended + timedelta(seconds=SETTLE_SECONDS)
+    waits = _gained("tomcat_worker_queue_wait_seconds", started, until, born)
     quantiles = {
         name: prometheus.value(f"histogram_quantile({q}, {waits})", now())
         for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
@@ -66,6 +59,33 @@ def queue_wait(
     return QueueWait(
         **{k: None if v is None or math.isnan(v) else round(v, 6) for k, v in quantiles.items()}
     )
+
+
+def server_mean(
+    prometheus: Prometheus, path: str, started: datetime, until: datetime, born: float | None
+) -> float | None:
+    """Seconds a request by the target's own timer; scrapes are 2 s apart, so are its limits.
+
+    `path` as that timer names it; None where it counted nothing there.
+    """
+    seconds, there = "http_server_requests_seconds", f'{{uri="{path}"}}'
+    total = prometheus.value(_gained(f"{seconds}_sum{there}", started, until, born))
+    count = prometheus.value(_gained(f"{seconds}_count{there}", started, until, born))
+    return round(total / count, 9) if total is not None and count else None
+
+
+def _gained(series: str, started: datetime, until: datetime, born: float | None) -> str:
+    """What a counter or histogram of the target gained in that time.
+
+    What this process counted before is not in it; a process before it counted something else.
+    """
+    after = f"sum(last_over_time({series}[1m] @ {until.timestamp():.3f}))"
+    age_ms = int((started.timestamp() - (born or 0)) * 1000)
+    if age_ms <= 0:
+        return after
+    window = f"{min(age_ms, 60_000)}ms"
+    before = f"sum(last_over_time({series}[{window}] @ {started.timestamp():.3f}))"
+    return f"(({after} - {before}) or {after})"
 
 
 def _window(started: datetime, ended: datetime) -> int:

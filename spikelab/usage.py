@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 import psutil
 
-SAMPLE_SECONDS = 0.5
+_SAMPLE_SECONDS = 0.5
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Usage:
 
     def _watch(self) -> None:
         process: psutil.Process | None = None
-        while not self._done.wait(SAMPLE_SECONDS):
+        while not self._done.wait(_SAMPLE_SECONDS):
             with suppress(psutil.Error, OSError):
                 process = process or self._find()
                 if process:

@@ -46,6 +46,7 @@ def _phase(region: Region, tally: Tally) -> dict[str, Any]:
         "errors": {name: tally.errors[name] for name in ERROR_CLASSES},
         "bodies": tally.bodies,
         "latency_seconds": _latency(tally, failures_as_infinite=False),
+        "latency_mean_seconds": tally.good_seconds / good if good else None,
         "latency_with_failures_seconds": _latency(tally, failures_as_infinite=True),
         "response_bytes_mean": tally.good_bytes / good if good else None,
     }

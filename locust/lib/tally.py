@@ -57,6 +57,7 @@ class Tally:
     errors: Counter[str] = field(default_factory=Counter)
     good: Counter[int] = field(default_factory=Counter)
     good_bytes: int = 0
+    good_seconds: float = 0.0
     longest_seconds: float = 0.0
     started: float = math.inf  # the first request
     last_user_started: float = -math.inf  # the first request of the user that came last
@@ -76,6 +77,7 @@ class Tally:
         self.completed += 1
         self.good[_bucket(seconds)] += 1
         self.good_bytes += length
+        self.good_seconds += seconds
         self.longest_seconds = max(self.longest_seconds, seconds)
 
     def failure(self, status: int, error: BaseException) -> None:
@@ -99,6 +101,7 @@ class Tally:
         self.errors.update(other.errors)
         self.good.update(other.good)
         self.good_bytes += other.good_bytes
+        self.good_seconds += other.good_seconds
         self.longest_seconds = max(self.longest_seconds, other.longest_seconds)
         self.started = min(self.started, other.started)
         self.last_user_started = max(self.last_user_started, other.last_user_started)

@@ -64,6 +64,7 @@ def _phase(metrics: Metrics, name: str, epoch_ms: float, begun_ms: float) -> Pha
     nothing = {"min": begun_ms, "max": begun_ms}
     started, ended = (of("attempt_started"), of("attempt_ended")) if requests else (nothing,) * 2
     good = int(of("success")["passes"])
+    answers = of("http_req_duration", ",expected_response:true")
     errors = _errors(requests - good, {c: of("failures", f",class:{c}") for c in ERROR_CLASSES})
     return PhaseSummary(
         name=name,
@@ -75,7 +76,8 @@ def _phase(metrics: Metrics, name: str, epoch_ms: float, begun_ms: float) -> Pha
         failures=requests - good,
         dropped=int(of("dropped_iterations")["count"]),
         errors=errors,
-        latency_seconds=_latency(of("http_req_duration", ",expected_response:true")),
+        latency_seconds=_latency(answers),
+        latency_mean_seconds=answers["avg"] / 1000 if answers["count"] else None,
         latency_with_failures_seconds=_latency(of("latency_with_failures")),
         start_spread_seconds=(started["max"] - started["min"]) / 1000,
         response_bytes_mean=of("answer_bytes")["avg"] if of("answer_bytes")["count"] else None,

@@ -81,6 +81,7 @@ def _phase(data: dict[str, Any]) -> PhaseSummary:
         dropped=data["dropped"],
         errors=Errors.model_validate({**data["errors"], "bodies": data["bodies"]}),
         latency_seconds=Latency.model_validate(data["latency_seconds"]),
+        latency_mean_seconds=data["latency_mean_seconds"],
         latency_with_failures_seconds=Latency.model_validate(data["latency_with_failures_seconds"]),
         start_spread_seconds=data["start_spread_seconds"],
         response_bytes_mean=data["response_bytes_mean"],

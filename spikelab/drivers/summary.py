@@ -27,6 +27,7 @@ class PhaseSummary(BaseModel):
     dropped: int
     errors: Errors
     latency_seconds: Latency
+    latency_mean_seconds: float | None
     latency_with_failures_seconds: Latency
     start_spread_seconds: float | None
     response_bytes_mean: float | None

@@ -7,8 +7,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import psutil
@@ -50,8 +50,9 @@ def _program(process: psutil.Process) -> str:
         return ""
 
 
-def meanwhile(lab: Lab, work: Callable[[], None], phase: str = "during") -> Thread:
-    """Does something once the phase has begun."""
+def meanwhile(lab: Lab, work: Callable[[], None], phase: str = "during") -> "Future[None]":
+    """Does something once the phase has begun. Await the result: a fault that never happened must
+    fail the test."""
     known = len(lab.records())
 
     def wait_and_work() -> None:
@@ -60,9 +61,7 @@ def meanwhile(lab: Lab, work: Callable[[], None], phase: str = "during") -> Thre
         wait_until(lambda: _begun(lab, testid, phase), 60, f"{phase} has begun")
         work()
 
-    thread = Thread(target=wait_and_work, daemon=True)
-    thread.start()
-    return thread
+    return ThreadPoolExecutor(1).submit(wait_and_work)
 
 
 def _begun(lab: Lab, testid: str, phase: str) -> bool:
@@ -81,7 +80,7 @@ def freeze(lab: Lab, name: str, seconds: float) -> None:
 def test_a_frozen_target_shows_in_an_open_loop(lab: Lab, tmp_path: Path) -> None:
     frozen = meanwhile(lab, lambda: freeze(lab, "java", 5))
     record = lab.run(plan(tmp_path), exit_code=99)
-    frozen.join()
+    frozen.result()
     before, during = record["steps"]
     assert before["verdict"] == "pass"
     # Of 25 s 5 are lost: 200 users (2 s of the rate) wait, the others are dropped.
@@ -99,7 +98,7 @@ def test_the_same_freeze_hides_in_a_closed_loop(lab: Lab, tmp_path: Path) -> Non
     ]
     frozen = meanwhile(lab, lambda: freeze(lab, "java", 5))
     record = lab.run(plan(tmp_path, phases=users, slo=["p99 < 1s"]))
-    frozen.join()
+    frozen.result()
     during = record["steps"][1]
     # Ten users sent nothing for five seconds: 20 requests or so of 2,000 were late.
     assert during["failures"] <= 20
@@ -121,7 +120,7 @@ def test_a_starved_generator_decides_nothing(lab: Lab, tmp_path: Path) -> None:
         {"name": "during", "kind": "rate", "value": 1000, "duration": "20s"},
     ]
     result = lab("run", plan(tmp_path, phases=phases))
-    starved.join()
+    starved.result()
     for hog in hogs:
         hog.kill()
         hog.wait()
@@ -154,7 +153,7 @@ def test_a_killed_driver_leaves_a_closed_region_and_an_invalid_record(
 
     killed = meanwhile(lab, kill)
     result = lab("run", plan(tmp_path), "--driver", driver)
-    killed.join()
+    killed.result()
     assert result.returncode == 1, result.stderr
     record = lab.records()[-1]
     assert (record["valid"], record["verdict"]) == (False, "inconclusive")
@@ -178,7 +177,7 @@ def test_influxdb_away_for_20_s_loses_no_request_and_no_event(
     away = meanwhile(lab, lambda: freeze(lab, "influxd", 20))
     sinks = ["--sink", "influxdb"] if driver == "k6" else []
     record = lab.run(plan(tmp_path, phases=phases), "--driver", driver, *sinks)
-    away.join()
+    away.result()
     for step in record["steps"]:
         assert step["started_rate"] == pytest.approx(100, rel=0.02)
         assert (step["failures"], step["dropped"]) == (0, 0)
@@ -194,7 +193,7 @@ def test_an_influxdb_that_died_costs_raw_samples_that_the_record_counts(
 ) -> None:
     away = meanwhile(lab, lambda: _die(lab, 10))
     record = lab.run(plan(tmp_path), "--sink", "influxdb")
-    away.join()
+    away.result()
     during = record["steps"][1]
     stored = lab.influxdb.query(
         f"SELECT count(\"value\") FROM http_reqs WHERE testid = '{record['testid']}' "
@@ -234,9 +233,10 @@ def test_events_that_could_not_be_written_wait_for_the_next_command(
     away = meanwhile(lab, stop, phase="before")
     try:
         result = lab("run", plan(tmp_path))
+        away.result()
     finally:
-        away.join()
-        stopped[0].resume()
+        for process in stopped:
+            process.resume()
     assert result.returncode == 0, result.stderr
     record = lab.records()[-1]
     assert any("are kept" in warning for warning in record["warnings"])

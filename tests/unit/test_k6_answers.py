@@ -5,9 +5,9 @@ import re
 
 import pytest
 
-from tests.unit.k6_runs import K6Runs, Server, k6, needs_k6, plan, server, unused_url
+from tests.unit.http_server import Server
+from tests.unit.k6_runs import K6Runs, needs_k6, plan, unused_url
 
-__all__ = ["k6", "server"]  # fixtures
 pytestmark = needs_k6
 
 WRONG = 'upstream connect error: "connection timeout" ' + "é" * 400

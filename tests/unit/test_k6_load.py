@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from spikelab.drivers.k6_summary import read_summary
-from tests.unit.k6_runs import K6Runs, Run, Server, k6, needs_k6, plan, server
+from tests.unit.http_server import Server
+from tests.unit.k6_runs import K6Runs, Run, needs_k6, plan
 
-__all__ = ["k6", "server"]  # fixtures
 pytestmark = needs_k6
 
 

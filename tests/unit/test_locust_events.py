@@ -3,49 +3,16 @@
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
 from spikelab import paths
+from tests.unit.http_server import Server
 
 sys.path.insert(0, str(paths.ROOT / "locust"))
 from lib.events import Region, Regions, line
 from lib.pace import Pace
-
-
-class Store:
-    """Takes what is posted; answers with `status`, after `delay_seconds`."""
-
-    def __init__(self) -> None:
-        store = self
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_POST(self) -> None:
-                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
-                time.sleep(store.delay_seconds)
-                if store.status == 204:
-                    store.points += body.split("\n")
-                self.send_response(store.status)
-                self.end_headers()
-
-            def log_message(self, *_: object) -> None: ...
-
-        self.status, self.delay_seconds = 204, 0.0
-        self.points: list[str] = []
-        self.server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-
-
-@pytest.fixture
-def store() -> Iterator[Store]:
-    one = Store()
-    threading.Thread(target=one.server.serve_forever, daemon=True).start()
-    yield one
-    one.server.shutdown()
-    one.server.server_close()
 
 
 def region(name: str, started_ms: int, planned_ms: int | None) -> Region:
@@ -60,39 +27,39 @@ def test_a_line_escapes_what_the_protocol_would_read() -> None:
     )
 
 
-def test_a_phase_opens_with_its_planned_end_and_closes_with_the_real_one(store: Store) -> None:
-    regions = Regions(store.url, "myk6db")
+def test_a_phase_opens_with_its_planned_end_and_closes_with_the_real_one(server: Server) -> None:
+    regions = Regions(server.url, "myk6db")
     regions.begin(region("one", 1000, 11_000))
     assert regions.write(1000)
-    assert 'state="open",timeEnd=11000i 1000' in store.points[0]
+    assert 'state="open",timeEnd=11000i 1000' in server.points[0]
     regions.begin(region("two", 11_200, 21_000))
     assert regions.write(11_200)
-    assert sorted(point.rpartition("state=")[2] for point in store.points[1:]) == [
+    assert sorted(point.rpartition("state=")[2] for point in server.points[1:]) == [
         '"closed",timeEnd=11200i 1000',
         '"open",timeEnd=21000i 11200',
     ]
     regions.end(15_000)
     assert regions.write(15_000)
-    assert 'state="aborted",timeEnd=15000i 11200' in store.points[-1]
+    assert 'state="aborted",timeEnd=15000i 11200' in server.points[-1]
     assert regions.pending == 0
 
 
-def test_a_second_early_is_still_closed(store: Store) -> None:
-    regions = Regions(store.url, "myk6db")
+def test_a_second_early_is_still_closed(server: Server) -> None:
+    regions = Regions(server.url, "myk6db")
     regions.begin(region("one", 1000, 11_000))
     regions.end(10_000)
     regions.write(10_000)
-    assert 'state="closed"' in store.points[-1]
+    assert 'state="closed"' in server.points[-1]
 
 
-def test_a_region_without_a_planned_end_grows_and_is_never_aborted(store: Store) -> None:
-    regions = Regions(store.url, "myk6db")
+def test_a_region_without_a_planned_end_grows_and_is_never_aborted(server: Server) -> None:
+    regions = Regions(server.url, "myk6db")
     regions.begin(region("one", 1000, None))
     for now_ms in (1000, 2000):
         regions.write(now_ms)
     regions.end(2500)
     regions.write(2500)
-    ends = [point.rpartition("state=")[2] for point in store.points]
+    ends = [point.rpartition("state=")[2] for point in server.points]
     assert ends == [
         '"open",timeEnd=6000i 1000',
         '"open",timeEnd=7000i 1000',
@@ -100,23 +67,23 @@ def test_a_region_without_a_planned_end_grows_and_is_never_aborted(store: Store)
     ]
 
 
-def test_what_the_store_did_not_take_is_written_later(store: Store) -> None:
-    regions = Regions(store.url, "myk6db")
-    store.status = 503
+def test_what_the_store_did_not_take_is_written_later(server: Server) -> None:
+    regions = Regions(server.url, "myk6db")
+    server.store_status = 503
     regions.begin(region("one", 1000, 2000))
     assert not regions.write(1000)
     assert "503" in str(regions.problem)
     regions.begin(region("two", 2000, 3000))
-    store.status = 204
+    server.store_status = 204
     assert regions.write(2000)
-    assert len(store.points) == 2
+    assert len(server.points) == 2
     assert regions.problem is None
 
 
-def test_a_phase_that_ends_while_its_begin_is_written_is_written_again(store: Store) -> None:
-    regions = Regions(store.url, "myk6db")
+def test_a_phase_that_ends_while_its_begin_is_written_is_written_again(server: Server) -> None:
+    regions = Regions(server.url, "myk6db")
     regions.begin(region("one", 1000, 2000))
-    store.delay_seconds = 0.5
+    server.store_delay_seconds = 0.5
     writing = threading.Thread(target=regions.write, args=(1000,))
     writing.start()
     time.sleep(0.1)
@@ -124,12 +91,12 @@ def test_a_phase_that_ends_while_its_begin_is_written_is_written_again(store: St
     writing.join()
     assert regions.pending == 1
     regions.write(2000)
-    assert 'state="closed",timeEnd=1900i 1000' in store.points[-1]
+    assert 'state="closed",timeEnd=1900i 1000' in server.points[-1]
 
 
-def test_a_store_that_hangs_costs_a_second_and_no_error(store: Store) -> None:
-    regions = Regions(store.url, "myk6db")
-    store.delay_seconds = 3
+def test_a_store_that_hangs_costs_a_second_and_no_error(server: Server) -> None:
+    regions = Regions(server.url, "myk6db")
+    server.store_delay_seconds = 3
     regions.begin(region("one", 1000, 2000))
     began = time.monotonic()
     assert not regions.write(1000)
@@ -137,16 +104,16 @@ def test_a_store_that_hangs_costs_a_second_and_no_error(store: Store) -> None:
     assert regions.pending == 1
 
 
-def test_two_runs_of_one_process_wait_side_by_side_for_the_store(store: Store) -> None:
-    regions = Regions(store.url, "myk6db")
-    store.status = 503
+def test_two_runs_of_one_process_wait_side_by_side_for_the_store(server: Server) -> None:
+    regions = Regions(server.url, "myk6db")
+    server.store_status = 503
     regions.begin(region("one", 1000, 2000))
     regions.begin(replace(region("one", 1000, 2000), testid="t1-2"))
     regions.write(1000)
     assert regions.pending == 2
-    store.status = 204
+    server.store_status = 204
     assert regions.write(2000)
-    assert [point[:19] for point in store.points] == ["events,testid=t1,dr", "events,testid=t1-2,"]
+    assert [point[:19] for point in server.points] == ["events,testid=t1,dr", "events,testid=t1-2,"]
 
 
 def test_nothing_is_written_where_there_is_no_store() -> None:

@@ -123,6 +123,7 @@ def test_the_summary_has_null_for_infinite(tmp_path: Path) -> None:
     assert (phase["errors"]["http_5xx"], phase["errors"]["refused"]) == (9, 1)
     assert phase["latency_with_failures_seconds"]["p95"] is None
     assert phase["latency_seconds"]["p95"] == pytest.approx(0.2, rel=0.001)
+    assert phase["latency_mean_seconds"] == pytest.approx(0.2)
     assert phase["response_bytes_mean"] == 5
     assert (phase["started_ms"], phase["started"], phase["ended"]) == (99_900, 100_000, 101_700)
     assert (phase["start_spread_seconds"], phase["dropped"]) == (1.5, 0)

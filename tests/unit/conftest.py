@@ -1,0 +1,19 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.http_server import Server
+from tests.unit.k6_runs import K6Runs
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    one = Server()
+    yield one
+    one.close()
+
+
+@pytest.fixture
+def k6(tmp_path: Path) -> K6Runs:
+    return K6Runs(tmp_path)
