@@ -14,7 +14,13 @@ import (
 // which golang.org/x/sys does not carry.
 const (
 	stateEstablished = 1
+	stateSynReceived = 3
+	stateFinWait1    = 4
+	stateFinWait2    = 5
+	stateCloseWait   = 8
+	stateLastAck     = 9
 	stateListen      = 10
+	stateClosing     = 11
 
 	attributeBytecode = 1 // INET_DIAG_REQ_BYTECODE
 
@@ -38,6 +44,7 @@ const (
 // socketRow is what a scrape needs of one row of a dump. On a listening socket
 // receiveQueue is the accept queue's depth and sendQueue its limit.
 type socketRow struct {
+	state        uint8
 	sourcePort   uint16
 	receiveQueue uint32
 	sendQueue    uint32
@@ -63,7 +70,7 @@ func readSockDiag(ports []uint16) (map[uint16]*portState, error) {
 		}
 		// A connection has its listener's family, also an IPv4 one to a dual-stack
 		// listener. Walking all sockets for the other family would find nothing.
-		if err := addEstablished(connection, family, listening, states); err != nil {
+		if err := addConnections(connection, family, listening, states); err != nil {
 			return nil, err
 		}
 	}
@@ -74,7 +81,7 @@ func readSockDiag(ports []uint16) (map[uint16]*portState, error) {
 // returns the ports they listen on.
 func addListeners(connection *netlink.Conn, family uint8, ports []uint16, states map[uint16]*portState) ([]uint16, error) {
 	var listening []uint16
-	err := dumpSockets(connection, family, stateListen, ports, func(row socketRow) {
+	err := dumpSockets(connection, family, 1<<stateListen, ports, func(row socketRow) {
 		if len(ports) > 0 && !slices.Contains(ports, row.sourcePort) {
 			return
 		}
@@ -92,23 +99,23 @@ func addListeners(connection *netlink.Conn, family uint8, ports []uint16, states
 	return slices.Compact(listening), err
 }
 
-// addEstablished counts the family's connections to the listening ports.
-func addEstablished(connection *netlink.Conn, family uint8, listening []uint16, states map[uint16]*portState) error {
+// addConnections counts the family's connections to the listening ports by state.
+func addConnections(connection *netlink.Conn, family uint8, listening []uint16, states map[uint16]*portState) error {
 	if len(listening) == 0 {
 		return nil
 	}
-	return dumpSockets(connection, family, stateEstablished, listening, func(row socketRow) {
+	return dumpSockets(connection, family, connectionStates, listening, func(row socketRow) {
 		if state := states[row.sourcePort]; state != nil {
-			state.established++
+			state.connections.add(uint64(row.state))
 		}
 	})
 }
 
 // dumpSockets visits every TCP socket of the namespace in the given family and
-// state whose source port is one of ports; with no ports or more than
-// maximumFilterPorts it visits all, and visit has to choose.
-func dumpSockets(connection *netlink.Conn, family, state uint8, ports []uint16, visit func(socketRow)) error {
-	request, err := dumpRequest(family, state, ports)
+// one of the states (a bit each) whose source port is one of ports; with no
+// ports or more than maximumFilterPorts it visits all, and visit has to choose.
+func dumpSockets(connection *netlink.Conn, family uint8, states uint32, ports []uint16, visit func(socketRow)) error {
+	request, err := dumpRequest(family, states, ports)
 	if err != nil {
 		return err
 	}
@@ -128,11 +135,11 @@ func dumpSockets(connection *netlink.Conn, family, state uint8, ports []uint16, 
 	return nil
 }
 
-func dumpRequest(family, state uint8, ports []uint16) (netlink.Message, error) {
+func dumpRequest(family uint8, states uint32, ports []uint16) (netlink.Message, error) {
 	data := make([]byte, requestLength)
 	data[0] = family
 	data[1] = unix.IPPROTO_TCP
-	binary.NativeEndian.PutUint32(data[4:], 1<<state)
+	binary.NativeEndian.PutUint32(data[4:], states)
 	if len(ports) > 0 && len(ports) <= maximumFilterPorts {
 		attributes, err := netlink.MarshalAttributes([]netlink.Attribute{
 			{Type: attributeBytecode, Data: sourcePortFilter(ports)},
@@ -184,6 +191,7 @@ func parseRow(data []byte) (socketRow, error) {
 		return socketRow{}, fmt.Errorf("sock_diag: row of %d bytes, expected at least %d", len(data), rowLength)
 	}
 	return socketRow{
+		state:        data[1],
 		sourcePort:   binary.BigEndian.Uint16(data[4:]),
 		receiveQueue: binary.NativeEndian.Uint32(data[56:]),
 		sendQueue:    binary.NativeEndian.Uint32(data[60:]),

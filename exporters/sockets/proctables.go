@@ -29,25 +29,29 @@ func readProcTables(ports []uint16) (map[uint16]*portState, error) {
 	}
 
 	states := make(map[uint16]*portState)
-	established := make(map[uint16]int)
+	connections := make(map[uint16]*connectionCounts)
 	for _, row := range append(table, table6...) {
 		port := uint16(row.LocalPort)
 		if len(ports) > 0 && !slices.Contains(ports, port) {
 			continue
 		}
-		switch row.St {
-		case stateEstablished:
-			established[port]++
-		case stateListen:
-			if states[port] == nil {
-				states[port] = &portState{}
+		if row.St != stateListen {
+			if connections[port] == nil {
+				connections[port] = &connectionCounts{}
 			}
-			states[port].listeners++
-			states[port].queueDepth += row.RxQueue
+			connections[port].add(row.St)
+			continue
 		}
+		if states[port] == nil {
+			states[port] = &portState{}
+		}
+		states[port].listeners++
+		states[port].queueDepth += row.RxQueue
 	}
-	for port, state := range states {
-		state.established = established[port]
+	for port, counts := range connections {
+		if state := states[port]; state != nil {
+			state.connections = *counts
+		}
 	}
 	return states, nil
 }
