@@ -10,6 +10,7 @@ from spikelab.stack_settings import DATABASE
 
 # Two seconds' worth, a plan's default, would be users that only cost their start.
 _MOST_USERS = 500
+_SINKS = ("prometheus", "influxdb")
 # A run that started less of its rate measured a generator at its limit.
 _ENOUGH = 0.98
 
@@ -49,13 +50,14 @@ def main() -> int:
     """Returns the exit code: 1 if the rate was not reached in some run."""
     parser = pairs_parser(__doc__)
     parser.add_argument("--rate", type=int, default=5000, help="requests a second, default 5000")
+    parser.add_argument("--sink", choices=_SINKS, help="this one only, default both")
     asked = parser.parse_args()
     with running_lab() as endpoints:
         bench = SinkCost(endpoints, asked.rate, asked.seconds)
         bench.run("none", min(10, asked.seconds))
         bench.short = 0  # that run warmed up the target
         unit = f"k6's CPU, µs a request at {asked.rate:,}/s, {asked.seconds:g} s a run"
-        for sink in ("prometheus", "influxdb"):
+        for sink in [asked.sink] if asked.sink else _SINKS:
             compare(bench.side("none"), bench.side(sink), asked.pairs, unit)
     if bench.short:
         print(f"invalid: {bench.short} runs did not start their rate", file=sys.stderr)

@@ -43,7 +43,8 @@ def push(prometheus_url: str, testid: str, driver: str, gauges: Sequence[Gauge])
     for gauge in gauges:
         point = {
             "timeUnixNano": now,
-            "asDouble": gauge.value,
+            # A bool would be "true" in JSON, for which Prometheus refuses the whole push.
+            "asDouble": float(gauge.value),
             "attributes": _attributes(gauge.labels),
         }
         by_name.setdefault(gauge.name, []).append(point)

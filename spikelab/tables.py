@@ -82,6 +82,12 @@ def _step_figures(step: Step) -> dict[str, str]:
         else "no good answer",
         "last answer": f"after {show_seconds((step.ended - step.started).total_seconds())}",
     }
+    outside = step.outside_server_share
+    if outside is not None:
+        figures["mean"] = (
+            f"{show_seconds(step.latency_mean_seconds)}, of which the server's own timer saw "
+            f"{show_seconds(step.server_mean_seconds)}: {outside:.0%} outside it"
+        )
     if step.waves:
         figures["waves"] = _waves(step)
     errors = step.errors.by_class()

@@ -26,6 +26,7 @@ from lib.events import Region, Regions
 from lib.options import add_options
 from lib.plan import Phase, Plan, PlanError, read_plan
 from lib.slo import MISSED, Objective, missed, parse_objective
+from lib.statuses import name_wrong_statuses
 from lib.stretch import Stretch
 from lib.summary import write_summary
 from lib.tally import Tally
@@ -306,5 +307,6 @@ def begin(script: str, path: str = Plan.path) -> Session:
     """
     session = Session(script, _or_exit(lambda: read_plan(script, path)))
     otel.fix_bucket_width()
+    name_wrong_statuses()
     session.listen()
     return session

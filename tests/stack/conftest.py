@@ -128,6 +128,19 @@ def in_state(lab: Lab, testid: str) -> list[str]:
     return [row["state"] for row in rows]
 
 
+def errors_in_series(lab: Lab, testid: str) -> dict[str, float]:
+    """Failures of a run by class, from the series that dashboards draw."""
+    rate = f'loadtest:errors:rate{{testid="{testid}"}}'
+    found = lab.prometheus.query(f"sum by (class) (sum_over_time({rate}[5m]))")
+    return {labels.removeprefix("class="): value for labels, value in found.items()}
+
+
+def errors_in_record(record: dict[str, Any]) -> dict[str, int]:
+    """The same from a run's record, which has its driver's own summary."""
+    errors = record["steps"][0]["errors"]
+    return {name: count for name, count in errors.items() if name != "bodies" and count}
+
+
 @pytest.fixture(scope="session")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that is up; it is taken down after the last test, and nothing may be left of it."""

@@ -14,7 +14,7 @@ import yaml
 
 from spikelab import paths
 from spikelab.runtime.locust_program import locust_program
-from tests.stack.conftest import Lab, wait_until
+from tests.stack.conftest import Lab, errors_in_record, errors_in_series, wait_until
 
 RATE, SECONDS = 500, 20
 PLAN: dict[str, Any] = {
@@ -58,6 +58,39 @@ def record(request: pytest.FixtureRequest, lab: Lab, plan_file: Path) -> dict[st
     found = lab.run(str(plan_file), "--driver", request.param)
     assert found["driver"] == request.param
     return found
+
+
+@pytest.mark.parametrize("driver", ["k6", "locust"])
+def test_a_wrong_status_is_the_same_class_on_both_drivers(
+    lab: Lab, tmp_path: Path, driver: str
+) -> None:
+    path = tmp_path / "missing.yaml"
+    phases = [{"name": "steady", "kind": "rate", "value": 20, "duration": "5s"}]
+    path.write_text(yaml.safe_dump({**PLAN, "request": {"path": "/missing"}, "phases": phases}))
+    record = lab.run(str(path), "--driver", driver, exit_code=99)
+    assert errors_in_record(record) == {"http_4xx": record["steps"][0]["requests"]}
+    assert errors_in_series(lab, record["testid"]) == errors_in_record(record)
+
+
+def test_what_the_lab_sees_of_a_live_run_reaches_prometheus(
+    lab: Lab, record: dict[str, Any]
+) -> None:
+    seen = {
+        name: lab.prometheus.value(f'max(max_over_time({name}{{testid="{record["testid"]}"}}[5m]))')
+        for name in (
+            "lab_offered_rate",
+            "lab_slo_ok",
+            "lab_events_pending",
+            "lab_driver_cpu_cores",
+            "lab_driver_limited",
+        )
+    }
+    cores = seen.pop("lab_driver_cpu_cores")
+    assert cores is not None
+    assert 0 < cores < (os.cpu_count() or 1)
+    # Which of both depends on what else the machine does.
+    assert seen.pop("lab_driver_limited") in {0, 1}
+    assert seen == {"lab_offered_rate": RATE, "lab_slo_ok": 1, "lab_events_pending": 0}
 
 
 def test_one_plan_runs_on_both_drivers_and_the_dashboard_agrees(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stack.conftest import Lab
+from tests.stack.conftest import Lab, errors_in_record, errors_in_series
 
 
 def target(**settings: int) -> list[str]:
@@ -74,7 +74,8 @@ def test_the_smallest_server_holds_three_connections_and_three_users_succeed(lab
     assert record["connections"]["policy"] == "keep-alive"
     step = record["steps"][0]
     assert (step["requests"], step["failures"]) == (10, 7)
-    assert sum(v for k, v in step["errors"].items() if k != "bodies") == 7
+    assert sum(errors_in_record(record).values()) == 7
+    assert errors_in_series(lab, record["testid"]) == errors_in_record(record)
 
 
 def test_the_phase_is_an_event_with_its_real_end(lab: Lab) -> None:
@@ -95,7 +96,7 @@ def test_10000_users_on_defaults_stop_at_8293_connections(lab: Lab) -> None:
     assert connections["listen_overflows"] > 0
     step = record["steps"][0]
     assert step["requests"] == 10_000
-    counted = {k: v for k, v in step["errors"].items() if k != "bodies"}
+    counted = errors_in_record(record)
     assert sum(counted.values()) == step["failures"] > 0
     # Users whose SYN was dropped, and users who waited a minute for a worker.
     assert counted["dial_timeout"] > 0
