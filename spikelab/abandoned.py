@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 
 from spikelab.events import mark_aborted, write_kept
+from spikelab.history import write_history
 from spikelab.record import RunRecord, all_records
 from spikelab.stores.influxdb import InfluxDB
 
@@ -21,6 +22,7 @@ def close_abandoned(influxdb_url: str | None) -> None:
             record.save()
             if influxdb_url:
                 mark_aborted(InfluxDB(influxdb_url), record, record.ended)
+                write_history(record, InfluxDB(influxdb_url))
 
 
 def _last_sign(record: RunRecord) -> datetime:

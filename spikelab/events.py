@@ -6,7 +6,7 @@ written by the next command that finds it up.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,10 +16,10 @@ from typing import Any, Literal
 from spikelab import paths
 from spikelab.errors import LabError
 from spikelab.record import RunRecord
-from spikelab.stores.influxdb import InfluxDB
+from spikelab.stores.influxdb import InfluxDB, Value, line
 from spikelab.units import parse_duration
 
-_KEPT = "events.lp"
+_KEPT = ".lp"
 State = Literal["open", "closed", "aborted"]
 
 
@@ -37,16 +37,16 @@ class Event:
     state: State
 
     def line(self) -> str:
-        """InfluxDB's line protocol, times in milliseconds; names need no escapes (plan.py)."""
-        fields = {
+        """InfluxDB's line protocol, times in milliseconds."""
+        fields: dict[str, Value] = {
             "title": self.phase,
             "text": self.text,
             "tags": f"{self.driver},{self.kind}",
             "state": self.state,
+            "timeEnd": _ms(self.ended),
         }
-        written = ",".join(f'{key}="{value}"' for key, value in fields.items())
-        tags = f"driver={self.driver},phase={self.phase},testid={self.testid}"
-        return f"events,{tags} {written},timeEnd={_ms(self.ended)}i {_ms(self.begun)}"
+        tags = {"driver": self.driver, "phase": self.phase, "testid": self.testid}
+        return line("events", tags, fields, _ms(self.begun))
 
 
 def write_events(influxdb: InfluxDB, events: Iterable[Event]) -> int:
@@ -56,17 +56,25 @@ def write_events(influxdb: InfluxDB, events: Iterable[Event]) -> int:
         by_run.setdefault(event.testid, []).append(event.line())
     kept = 0
     for testid, lines in by_run.items():
-        try:
-            influxdb.write("\n".join(lines))
-        except LabError:
-            (paths.RESULTS / testid / _KEPT).write_text("\n".join(lines) + "\n", encoding="utf-8")
+        if not write_or_keep(influxdb, testid, "events", lines):
             kept += len(lines)
     return kept
 
 
+def write_or_keep(influxdb: InfluxDB, testid: str, what: str, lines: Sequence[str]) -> bool:
+    """Writes lines of a run; keeps them beside its record, as `what`, where that fails."""
+    try:
+        influxdb.write("\n".join(lines))
+    except LabError:
+        path = paths.RESULTS / testid / f"{what}{_KEPT}"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return False
+    return True
+
+
 def write_kept(influxdb: InfluxDB) -> None:
     """Writes what earlier runs could not; what InfluxDB does not take stays kept."""
-    for path in sorted(paths.RESULTS.glob(f"*/{_KEPT}")):
+    for path in sorted(paths.RESULTS.glob(f"*/*{_KEPT}")):
         with suppress(LabError):
             influxdb.write(path.read_text(encoding="utf-8"))
             path.unlink()
@@ -89,9 +97,9 @@ def mark_aborted(influxdb: InfluxDB, record: RunRecord, ended: datetime) -> None
 def _ended_line(row: Mapping[str, Any], ended_ms: int, durations_ms: Mapping[str, float]) -> str:
     planned_ms = row["time"] + durations_ms.get(row["phase"], inf)
     state = "aborted" if planned_ms > ended_ms else "closed"
-    return (
-        f"events,driver={row['driver']},phase={row['phase']},testid={row['testid']} "
-        f'state="{state}",timeEnd={min(ended_ms, row["timeEnd"])}i {row["time"]}'
+    tags = {name: row[name] for name in ("driver", "phase", "testid")}
+    return line(
+        "events", tags, {"state": state, "timeEnd": min(ended_ms, row["timeEnd"])}, row["time"]
     )
 
 

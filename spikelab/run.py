@@ -18,6 +18,7 @@ from spikelab.drivers.k6 import DASHBOARD_URL
 from spikelab.drivers.process import DriverProcess
 from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError
 from spikelab.events import mark_aborted
+from spikelab.history import write_history
 from spikelab.host_facts import host_record
 from spikelab.judge import generator_limited, judge_run
 from spikelab.live import LiveRun
@@ -244,6 +245,10 @@ class Run:
         record.valid = not reasons
         record.verdict = judge_run(record.valid, record.steps)
         record.save()
+        if self.influxdb:
+            # The record is closed: a Ctrl-C from here on must not make an aborted run of it.
+            with _uninterrupted():
+                write_history(record, self.influxdb, self.prometheus)
 
 
 def resolved_url(url: str | None, seen: Endpoints) -> str:

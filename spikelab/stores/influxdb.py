@@ -1,5 +1,6 @@
 """InfluxDB 1.x over its HTTP API (`/ping`, `/query`, `/write`)."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import httpx
@@ -9,6 +10,33 @@ from spikelab.http_client import client
 from spikelab.stack_settings import DATABASE
 
 _TIMEOUT_SECONDS = 10
+
+Value = str | bool | int | float
+
+
+def line(
+    measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value | None], time_ms: int
+) -> str:
+    r"""A point in line protocol. What has no value is left out; tags are plain names.
+
+    >>> line("runs", {"testid": "t", "plan": "p"}, {"good": 3, "why": 'a "b"', "rate": None}, 7)
+    'runs,plan=p,testid=t good=3i,why="a \\"b\\"" 7'
+    """
+    written = ",".join(f"{k}={_field(v)}" for k, v in fields.items() if v is not None)
+    series = ",".join([measurement, *(f"{k}={v}" for k, v in sorted(tags.items()) if v)])
+    return f"{series} {written} {time_ms}"
+
+
+def _field(value: Value) -> str:
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return f"{value}i"
+        case float():
+            return repr(value)
+    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", " ")
+    return f'"{escaped}"'
 
 
 class InfluxDB:

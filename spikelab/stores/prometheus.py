@@ -1,6 +1,8 @@
-"""Instant queries against Prometheus."""
+"""Queries against Prometheus, of one moment or of many."""
 
+from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 import httpx
 
@@ -24,25 +26,43 @@ class Prometheus:
         parameters = {"query": expression}
         if at is not None:
             parameters["time"] = f"{at.timestamp():.3f}"
-        try:
-            answer = client.post(
-                f"{self.url}/api/v1/query", data=parameters, timeout=_TIMEOUT_SECONDS
-            ).json()
-        except (httpx.HTTPError, ValueError) as error:
-            raise LabError(
-                f"Prometheus at {self.url} does not answer ({type(error).__name__}): ./lab status"
-            ) from error
-        if answer["status"] != "success":
-            raise LabError(f"Prometheus refused a query: {answer['error']}: {expression}")
         return {
             _labels(series["metric"]): float(series["value"][1])
-            for series in answer["data"]["result"]
+            for series in self._ask("query", parameters)
             if "value" in series
         }
 
     def value(self, expression: str, at: datetime | None = None) -> float | None:
         """The value of an expression that yields at most one series; None without one."""
         return next(iter(self.query(expression, at).values()), None)
+
+    def values(
+        self, expression: str, first_seconds: int, last_seconds: int, step_seconds: int
+    ) -> dict[int, float]:
+        """Values of an expression that yields at most one series, by epoch seconds."""
+        parameters = {
+            "query": expression,
+            "start": str(first_seconds),
+            "end": str(last_seconds),
+            "step": str(step_seconds),
+        }
+        found = self._ask("query_range", parameters)
+        values = found[0].get("values", []) if found else []
+        return {int(seconds): float(value) for seconds, value in values}
+
+    def _ask(self, kind: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
+        try:
+            answer = client.post(
+                f"{self.url}/api/v1/{kind}", data=parameters, timeout=_TIMEOUT_SECONDS
+            ).json()
+        except (httpx.HTTPError, ValueError) as error:
+            raise LabError(
+                f"Prometheus at {self.url} does not answer ({type(error).__name__}): ./lab status"
+            ) from error
+        if answer["status"] != "success":
+            raise LabError(f"Prometheus refused a query: {answer['error']}: {parameters['query']}")
+        result: list[dict[str, Any]] = answer["data"]["result"]
+        return result
 
 
 def _labels(metric: dict[str, str]) -> str:

@@ -1,0 +1,112 @@
+"""The points that a finished run becomes."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from spikelab.history import SERIES, run_line, step_line, written
+from spikelab.record import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
+from spikelab.target_settings import load_target_declaration
+
+START = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
+START_MS = 1795222923000
+
+
+def step(begin: float, length: float, p99: float | None, **changes: Any) -> Step:
+    figures = {
+        "name": "steady",
+        "phase": "steady",
+        "started": START + timedelta(seconds=begin),
+        "ended": START + timedelta(seconds=begin + length),
+        "offered_rate": 100.0,
+        "started_rate": 100.0,
+        "achieved_rate": 99.0,
+        "goodput": 98.0,
+        "requests": 1000,
+        "completed": 990,
+        "dropped": 1,
+        "failures": 20,
+        "errors": Errors(request_timeout=10, http_5xx=10),
+        "response_bytes_mean": None,
+        "latency_seconds": Latency(p50=0.1, p99=p99),
+        "latency_with_failures_seconds": Latency(),
+        "drain_seconds": 0.0,
+        "verdict": "fail",
+    }
+    return Step(**{**figures, **changes})
+
+
+def record(*steps: Step, **changes: Any) -> RunRecord:
+    figures = {
+        "testid": "20261121T010203Z-mine-0a1b",
+        "plan": "mine",
+        "driver": "k6",
+        "started": START,
+        "ended": START + timedelta(seconds=60),
+        "valid": True,
+        "verdict": "fail",
+        "target": TargetRecord(
+            url="http://127.0.0.1:8080",
+            settings=load_target_declaration().resolve({"TOMCAT_MAX_THREADS": 500}),
+            effective={},
+            runtime="host",
+        ),
+        "connections": Connections(policy="keep-alive"),
+        "host": Host(kernel="6", cpus=2, limits={}),
+        "steps": list(steps),
+    }
+    return RunRecord(**{**figures, **changes})
+
+
+def fields(written_line: str) -> dict[str, str]:
+    """Of a line whose texts hold no comma and no blank."""
+    return dict(pair.split("=", 1) for pair in written_line.split(" ")[1].split(","))
+
+
+def test_a_run_adds_up_its_steps_and_takes_the_highest_of_each_percentile() -> None:
+    run = fields(run_line(record(step(0, 10, 0.3), step(40, 10, 0.2), labels={"a": "b"})))
+    assert (run["requests"], run["failures"], run["dropped"]) == ("2000i", "40i", "2i")
+    assert float(run["success"]) == 0.98
+    # The pause of 30 s between the steps is no time under load.
+    assert float(run["achieved_rate"]) == pytest.approx(1980 / 20)
+    assert (run["latency_p50_seconds"], run["latency_p99_seconds"]) == ("0.1", "0.3")
+    assert "latency_p95_seconds" not in run
+    assert (run["state"], run["verdict"]) == ('"valid"', '"fail"')
+    assert (run["settings"], run["labels"]) == ('"TOMCAT_MAX_THREADS=500"', '"a=b"')
+    assert (run["started_ms"], run["ended_ms"]) == (f"{START_MS}i", f"{START_MS + 60_000}i")
+
+
+def test_steps_at_the_same_time_count_their_seconds_once() -> None:
+    run = fields(run_line(record(step(0, 10, None), step(5, 10, None))))
+    assert float(run["achieved_rate"]) == pytest.approx(1980 / 15)
+
+
+def test_an_aborted_run_has_reasons_and_no_figures() -> None:
+    point = run_line(record(valid=False, verdict="inconclusive", reasons=['he said "stop"\nnow']))
+    assert 'state="aborted"' in point
+    assert 'reasons="he said \\"stop\\" now"' in point
+    assert "requests=" not in point
+
+
+def test_a_spoiled_run_is_invalid_and_keeps_its_figures() -> None:
+    run = fields(run_line(record(step(0, 10, None), valid=False, reasons=["restarted"])))
+    assert (run["state"], run["requests"]) == ('"invalid"', "1000i")
+
+
+def test_a_step_is_a_point_at_its_start_and_a_curve_with_those_of_its_variant() -> None:
+    mine = step(40, 10, 0.2, variant="wide")
+    point = step_line(record(mine), mine)
+    assert point.startswith(
+        "run_steps,driver=k6,plan=mine,step=steady,testid=20261121T010203Z-mine-0a1b,variant=wide "
+    )
+    assert point.endswith(f" {START_MS + 40_000}")
+    assert 'curve="mine wide"' in point
+    assert "errors_request_timeout=10i,errors_http_5xx=10i" in point
+
+
+@pytest.mark.parametrize("signal", SERIES, ids=lambda signal: signal.name)
+def test_a_signal_is_read_for_one_run_without_a_variable_left(signal: Any) -> None:
+    expression = written(signal, "20261121T010203Z-mine-0a1b", 2)
+    assert "$" not in expression
+    assert '20261121T010203Z-mine-0a1b"' in expression
