@@ -9,6 +9,9 @@ from spikelab.signals import phases
 from spikelab.signals.core import Colour, Source
 
 TAG = "spikelab"
+# Dashboards that look at finished runs have a time range of their own.
+HISTORY_TAG = "spikelab-history"
+LIVE = "live"
 
 
 class StoredAnnotation(model.AnnotationQuery):
@@ -41,7 +44,7 @@ class AnnotationBuilder(Builder[model.AnnotationQuery]):
         return self._annotation
 
 
-def _choice(name: str, label: str, about: str, query: str) -> dashboard.QueryVariable:
+def _variable(name: str, label: str, about: str, query: str) -> dashboard.QueryVariable:
     return (
         dashboard.QueryVariable(name)
         .label(label)
@@ -49,31 +52,59 @@ def _choice(name: str, label: str, about: str, query: str) -> dashboard.QueryVar
         .datasource(data_source(Source.PROMETHEUS))
         .query({"query": query, "refId": f"variable-{name}"})
         .refresh(model.VariableRefresh.ON_TIME_RANGE_CHANGED)
-        .sort(model.VariableSort.ALPHABETICAL_DESC)
+    )
+
+
+def _choice(name: str, label: str, about: str, query: str) -> dashboard.QueryVariable:
+    return (
+        _variable(name, label, about, query)
+        .sort(model.VariableSort.ALPHABETICAL_ASC)
         .include_all(True)
         .all_value(".*")
         .current(model.VariableOption(text="All", value="$__all", selected=True))
     )
 
 
-def variables() -> list[dashboard.QueryVariable]:
-    """The choices every dashboard offers, so that links between them keep all of them.
-
-    "All" follows whatever runs now: the lab runs one test at a time, so runs never overlap.
-    """
-    return [
-        _choice(
+def _run() -> dashboard.QueryVariable:
+    """The runs in the time shown, newest first as a testid begins with its time, after "live"."""
+    return (
+        _variable(
             "testid",
             "Run",
-            "A run, newest first; All follows the one that is live.",
-            "label_values(loadtest:requests:total, testid)",
-        ),
-        _choice(
-            "driver",
-            "Driver",
-            "The load generator.",
-            "label_values(loadtest:requests:total, driver)",
-        ),
+            "A run, newest first; live shows whatever runs in the time shown.",
+            f"query_result({_named(LIVE, 'vector(1)')} or {_named_runs()})",
+        )
+        # Between labels Grafana 9 writes a comma, later versions a space as well.
+        .regex(r'/text="(?<text>[^"]+)",\s*value="(?<value>[^"]+)"/')
+        .sort(model.VariableSort.ALPHABETICAL_DESC)
+        .current(model.VariableOption(text=LIVE, value=".*", selected=True))
+    )
+
+
+def _named(text: str, series: str) -> str:
+    return (
+        f'label_replace(label_replace({series}, "text", "{text}", "", ""), "value", ".*", "", "")'
+    )
+
+
+def _named_runs() -> str:
+    runs = (
+        'group by (testid) (last_over_time({__name__=~"loadtest:users|loadtest:requests:total", '
+        'testid!=""}[$__range]))'
+    )
+    copied = f'label_replace({runs}, "text", "$1", "testid", "(.+)")'
+    return f'label_replace({copied}, "value", "$1", "testid", "(.+)")'
+
+
+def variables() -> list[dashboard.QueryVariable]:
+    """The choices every dashboard offers, so that links between them keep all of them."""
+    load = '{__name__=~"loadtest:(offered:rate|started:total|requests:total)", testid=~"$testid"}'
+    answers = 'loadtest:requests:total{testid=~"$testid"}'
+    return [
+        _run(),
+        _choice("driver", "Driver", "The load generator.", f"label_values({answers}, driver)"),
+        _choice("phase", "Phase", "A phase of the plan.", f"label_values({load}, phase)"),
+        _choice("name", "Request", "A request's name.", f"label_values({answers}, name)"),
         _choice(
             "target", "Target", "The server under load.", "label_values(tomcat_setting, target)"
         ),
@@ -96,7 +127,7 @@ def annotations() -> list[StoredAnnotation]:
             },
         ),
         StoredAnnotation(
-            "Setting changes",
+            "Settings",
             Source.PROMETHEUS,
             phases.SETTING_CHANGE.colour,
             {
@@ -110,13 +141,24 @@ def annotations() -> list[StoredAnnotation]:
     ]
 
 
-def new_dashboard(uid: str, title: str, about: str) -> dashboard.Dashboard:
+def _link(title: str, tag: str, *, keeps_time: bool) -> dashboard.DashboardLink:
+    return (
+        dashboard.DashboardLink(title)
+        .type(model.DashboardLinkType.DASHBOARDS)
+        .tags([tag])
+        .as_dropdown(True)
+        .include_vars(True)
+        .keep_time(keeps_time)
+    )
+
+
+def new_dashboard(uid: str, title: str, about: str, *, tag: str = TAG) -> dashboard.Dashboard:
     """An empty dashboard with the lab's variables, annotations, links and time settings."""
     board = (
         dashboard.Dashboard(title)
         .uid(uid)
         .description(about)
-        .tags([TAG])
+        .tags([tag])
         .timezone("browser")
         .tooltip(model.DashboardCursorSync.CROSSHAIR)
         .time("now-15m", "now")
@@ -124,13 +166,9 @@ def new_dashboard(uid: str, title: str, about: str) -> dashboard.Dashboard:
         .timepicker(
             dashboard.TimePicker().refresh_intervals(["1s", "2s", "5s", "10s", "30s", "1m", "5m"])
         )
-        .link(
-            dashboard.DashboardLink("Spikelab")
-            .type(model.DashboardLinkType.DASHBOARDS)
-            .tags([TAG])
-            .include_vars(True)
-            .keep_time(True)
-        )
+        # A history's days, or seconds since 1970, are no time to look at one run.
+        .link(_link("Dashboards", TAG, keeps_time=tag == TAG))
+        .link(_link("History", HISTORY_TAG, keeps_time=False))
     )
     for variable in variables():
         board.with_variable(variable)

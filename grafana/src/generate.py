@@ -7,15 +7,16 @@ writes nothing and exits with 1 when a file differs from what would be written.
 import argparse
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from grafana.src.dashboards import load_test, tomcat
+from grafana.src import dashboards
 
 DIRECTORY = Path(__file__).resolve().parent.parent / "dashboards"
-BUILDERS = (load_test.build, tomcat.build)
 
 
 def rendered(board: Dashboard) -> str:
@@ -27,7 +28,9 @@ def rendered(board: Dashboard) -> str:
 
 def files() -> dict[Path, str]:
     """Each dashboard's path and text."""
-    boards = [build().build() for build in BUILDERS]
+    names = sorted(module.name for module in iter_modules(dashboards.__path__))
+    modules = [import_module(f"{dashboards.__name__}.{name}") for name in names]
+    boards = [module.build().build() for module in modules]
     return {DIRECTORY / f"{board.uid}.json": rendered(board) for board in boards}
 
 

@@ -1,13 +1,14 @@
 """The signals of the lab, each declared once: name, unit, meaning, colour and its queries.
 
 Dashboards and reports draw signals and never write a query themselves. A query is written as
-Grafana reads it: `$testid`, `$driver` and `$target` are the dashboard's variables, `$__interval`
-is the length of one point on the panel, `$__interval_ms` the same in milliseconds and
-`$__rate_interval` a window long enough for `rate()`. `$__range` is the whole time shown.
+Grafana reads it: `$testid`, `$driver`, `$phase`, `$name` and `$target` are the dashboard's
+variables, `$__interval` is the length of one point on the panel, `$__interval_ms` the same in
+milliseconds and `$__rate_interval` a window long enough for `rate()`. `$__range` is the whole time
+shown. `$testid` is a regular expression: "live" is `.*`, whatever is in the time shown.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 
@@ -29,9 +30,25 @@ class Colour(StrEnum):
     CONNECTED = "#1FA8A0"
     LIMIT = "#8E8E8E"
     PREDICTED = "#E54D9E"
-    P50 = "light-purple"
+    P50 = "super-light-purple"
+    P90 = "light-purple"
     P95 = "purple"
-    P99 = "dark-purple"
+    P99 = "semi-dark-purple"
+    P99_9 = "dark-purple"
+    SERVER = "#1FA8A0"
+    DIAL_TIMEOUT = "orange"
+    REQUEST_TIMEOUT = "red"
+    RESET = "dark-orange"
+    REFUSED = "dark-red"
+    HTTP_4XX = "semi-dark-yellow"
+    HTTP_5XX = "super-light-red"
+    OTHER = "#8E8E8E"
+    INCONCLUSIVE = "semi-dark-yellow"
+    # Runs over each other, in the order in which they were chosen.
+    RUN_1 = "blue"
+    RUN_2 = "orange"
+    RUN_3 = "#E54D9E"
+    RUN_4 = "#1FA8A0"
 
 
 class Unit(StrEnum):
@@ -44,6 +61,8 @@ class Unit(StrEnum):
     REQUESTS_PER_SECOND = "reqps"
     COUNT_PER_SECOND = "cps"
     SHARE = "percentunit"
+    BYTES = "bytes"
+    BYTES_PER_SECOND = "Bps"
 
 
 @dataclass(frozen=True)
@@ -52,6 +71,7 @@ class Signal:
 
     `title` is its legend and may hold labels as `{{label}}`; `every` is how often it is measured,
     the shortest step that makes sense; a `limit` is drawn as a dashed line, not as a measurement.
+    A signal of several series may give each a colour of its own, by its legend (`colours`).
     """
 
     name: str
@@ -62,6 +82,7 @@ class Signal:
     expressions: Mapping[Source, str]
     every: str = "1s"
     limit: bool = False
+    colours: Mapping[str, Colour] = field(default_factory=dict)
 
 
 RUN = 'testid=~"$testid", driver=~"$driver"'

@@ -1,19 +1,39 @@
 """The load and its answers, as the driver saw them: the normalised `loadtest:…` series."""
 
-from spikelab.signals.core import RUN, Colour, Signal, Source, Unit
+from spikelab.signals.core import PHASE, REQUEST, RUN, TARGET, Colour, Signal, Source, Unit
 
 
-def _per_second(series: str) -> str:
+def _per_second(series: str, selector: str = REQUEST, by: str = "driver") -> str:
     """The mean of a `loadtest:…:rate` over a point: its values are one a second and add up."""
-    return (
-        f"sum by (driver) (sum_over_time({series}{{{RUN}}}[$__interval])) / $__interval_ms * 1000"
-    )
+    added = f"sum_over_time({series}{{{selector}}}[$__interval])"
+    return f"sum by ({by}) ({added}) / $__interval_ms * 1000"
 
 
-def _latency_quantile(quantile: float) -> str:
-    return (
-        f"histogram_quantile({quantile}, sum by (driver) "
-        f"(sum_over_time(loadtest:latency_seconds{{{RUN}}}[$__interval])))"
+def _in_range(series: str, selector: str = REQUEST) -> str:
+    return f"sum(sum_over_time({series}{{{selector}}}[$__range]))"
+
+
+def _latency(window: str, by: str = " by (driver)") -> str:
+    """Good answers of a window as one histogram."""
+    return f"sum{by} (sum_over_time(loadtest:latency_seconds{{{REQUEST}}}[{window}]))"
+
+
+def _at_the_server(part: str) -> str:
+    """Of the target's own timer; scrapes of its metrics are not load."""
+    there = f'{TARGET}, uri!~"/actuator.*"'
+    return f"sum(rate(http_server_requests_seconds_{part}{{{there}}}[$__rate_interval]))"
+
+
+def _percentile(name: str, quantile: float, colour: Colour, share: str) -> Signal:
+    return Signal(
+        name=f"latency_{name.replace('.', '_')}",
+        title=f"{name} ({{{{driver}}}})",
+        unit=Unit.SECONDS,
+        about=f"{share} good answers were faster",
+        colour=colour,
+        expressions={
+            Source.PROMETHEUS: f"histogram_quantile({quantile}, {_latency('$__interval')})"
+        },
     )
 
 
@@ -43,7 +63,7 @@ DROPPED_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="iterations the driver could not start, a second",
     colour=Colour.TURNED_AWAY,
-    expressions={Source.PROMETHEUS: _per_second("loadtest:dropped:rate")},
+    expressions={Source.PROMETHEUS: _per_second("loadtest:dropped:rate", PHASE)},
 )
 USERS = Signal(
     name="users",
@@ -69,9 +89,7 @@ REQUESTS_IN_RANGE = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests that ended in the time shown, counted exactly",
     colour=Colour.GOOD,
-    expressions={
-        Source.PROMETHEUS: f"sum(sum_over_time(loadtest:requests:rate{{{RUN}}}[$__range]))"
-    },
+    expressions={Source.PROMETHEUS: _in_range("loadtest:requests:rate")},
 )
 FAILURES_IN_RANGE = Signal(
     name="failures_in_range",
@@ -79,9 +97,7 @@ FAILURES_IN_RANGE = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests without a good answer in the time shown, counted exactly",
     colour=Colour.FAILED,
-    expressions={
-        Source.PROMETHEUS: f"sum(sum_over_time(loadtest:failures:rate{{{RUN}}}[$__range]))"
-    },
+    expressions={Source.PROMETHEUS: _in_range("loadtest:failures:rate")},
 )
 DROPPED_IN_RANGE = Signal(
     name="dropped_in_range",
@@ -89,9 +105,7 @@ DROPPED_IN_RANGE = Signal(
     unit=Unit.EXACT_COUNT,
     about="iterations never started in the time shown",
     colour=Colour.TURNED_AWAY,
-    expressions={
-        Source.PROMETHEUS: f"sum(sum_over_time(loadtest:dropped:rate{{{RUN}}}[$__range]))"
-    },
+    expressions={Source.PROMETHEUS: _in_range("loadtest:dropped:rate", PHASE)},
 )
 LATENCY_P95_IN_RANGE = Signal(
     name="latency_p95_in_range",
@@ -99,44 +113,20 @@ LATENCY_P95_IN_RANGE = Signal(
     unit=Unit.SECONDS,
     about="95 of 100 good answers in the time shown were faster",
     colour=Colour.P95,
-    expressions={
-        Source.PROMETHEUS: "histogram_quantile(0.95, sum(sum_over_time("
-        f"loadtest:latency_seconds{{{RUN}}}[$__range])))"
-    },
+    expressions={Source.PROMETHEUS: f"histogram_quantile(0.95, {_latency('$__range', '')})"},
 )
-LATENCY_P50 = Signal(
-    name="latency_p50",
-    title="p50 ({{driver}})",
-    unit=Unit.SECONDS,
-    about="half of the good answers were faster",
-    colour=Colour.P50,
-    expressions={Source.PROMETHEUS: _latency_quantile(0.5)},
-)
-LATENCY_P95 = Signal(
-    name="latency_p95",
-    title="p95 ({{driver}})",
-    unit=Unit.SECONDS,
-    about="95 of 100 good answers were faster",
-    colour=Colour.P95,
-    expressions={Source.PROMETHEUS: _latency_quantile(0.95)},
-)
-LATENCY_P99 = Signal(
-    name="latency_p99",
-    title="p99 ({{driver}})",
-    unit=Unit.SECONDS,
-    about="99 of 100 good answers were faster",
-    colour=Colour.P99,
-    expressions={Source.PROMETHEUS: _latency_quantile(0.99)},
-)
+LATENCY_P50 = _percentile("p50", 0.5, Colour.P50, "half of the")
+LATENCY_P90 = _percentile("p90", 0.9, Colour.P90, "90 of 100")
+LATENCY_P95 = _percentile("p95", 0.95, Colour.P95, "95 of 100")
+LATENCY_P99 = _percentile("p99", 0.99, Colour.P99, "99 of 100")
+LATENCY_P99_9 = _percentile("p99.9", 0.999, Colour.P99_9, "999 of 1,000")
 LATENCY_DISTRIBUTION = Signal(
     name="latency_distribution",
     title="good answers",
     unit=Unit.SECONDS,
     about="good answers by the moment they came and the time they took",
     colour=Colour.P95,
-    expressions={
-        Source.PROMETHEUS: f"sum(sum_over_time(loadtest:latency_seconds{{{RUN}}}[$__interval]))"
-    },
+    expressions={Source.PROMETHEUS: _latency("$__interval", "")},
 )
 GOOD_TOTAL = Signal(
     name="good_total",
@@ -146,7 +136,7 @@ GOOD_TOTAL = Signal(
     colour=Colour.GOOD,
     expressions={
         Source.PROMETHEUS: (
-            f"sum(loadtest:requests:total{{{RUN}}}) - sum(loadtest:failures:total{{{RUN}}})"
+            f"sum(loadtest:requests:total{{{REQUEST}}}) - sum(loadtest:failures:total{{{REQUEST}}})"
         )
     },
 )
@@ -156,7 +146,7 @@ FAILURES_TOTAL = Signal(
     unit=Unit.COUNT,
     about="requests without a good answer since the start of the run",
     colour=Colour.FAILED,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:failures:total{{{RUN}}})"},
+    expressions={Source.PROMETHEUS: f"sum(loadtest:failures:total{{{REQUEST}}})"},
 )
 DROPPED_TOTAL = Signal(
     name="dropped_total",
@@ -164,7 +154,7 @@ DROPPED_TOTAL = Signal(
     unit=Unit.COUNT,
     about="iterations the driver dropped since the start of the run",
     colour=Colour.TURNED_AWAY,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:dropped:total{{{RUN}}})"},
+    expressions={Source.PROMETHEUS: f"sum(loadtest:dropped:total{{{PHASE}}})"},
 )
 IN_FLIGHT = Signal(
     name="in_flight",
@@ -174,8 +164,8 @@ IN_FLIGHT = Signal(
     colour=Colour.WORKING,
     expressions={
         Source.PROMETHEUS: (
-            f"clamp_min(sum(loadtest:started:total{{{RUN}}}) "
-            f"- (sum(loadtest:requests:total{{{RUN}}}) or vector(0)), 0) "
+            f"clamp_min(sum(loadtest:started:total{{{PHASE}}}) "
+            f"- (sum(loadtest:requests:total{{{REQUEST}}}) or vector(0)), 0) "
             f"or sum(loadtest:users{{{RUN}}})"
         )
     },
@@ -186,7 +176,7 @@ STARTED_TOTAL = Signal(
     unit=Unit.COUNT,
     about="requests begun since the start of the run, where the script counts them",
     colour=Colour.LIMIT,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:started:total{{{RUN}}})"},
+    expressions={Source.PROMETHEUS: f"sum(loadtest:started:total{{{PHASE}}})"},
     limit=True,
 )
 
@@ -196,6 +186,110 @@ OFFERED_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="requests a second that the plan asks for; none in a closed loop",
     colour=Colour.LIMIT,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:offered:rate{{{RUN}}})"},
+    expressions={Source.PROMETHEUS: f"sum(loadtest:offered:rate{{{PHASE}}})"},
     limit=True,
+)
+STARTED_RATE = Signal(
+    name="started_rate",
+    title="started ({{driver}})",
+    unit=Unit.REQUESTS_PER_SECOND,
+    about="requests a second that were begun, where the script counts beginnings (k6's of the lab)",
+    colour=Colour.WORKING,
+    expressions={Source.PROMETHEUS: _per_second("loadtest:started:rate", PHASE)},
+)
+ERRORS_BY_CLASS = Signal(
+    name="errors_by_class",
+    title="{{class}}",
+    unit=Unit.REQUESTS_PER_SECOND,
+    about=(
+        "failed requests a second: no connection in time (dial_timeout), no answer in time "
+        "(request_timeout), a connection cut (reset) or not accepted (refused), or a wrong status"
+    ),
+    colour=Colour.FAILED,
+    expressions={Source.PROMETHEUS: _per_second("loadtest:errors:rate", PHASE, "class")},
+    colours={
+        "dial_timeout": Colour.DIAL_TIMEOUT,
+        "request_timeout": Colour.REQUEST_TIMEOUT,
+        "reset": Colour.RESET,
+        "refused": Colour.REFUSED,
+        "http_4xx": Colour.HTTP_4XX,
+        "http_5xx": Colour.HTTP_5XX,
+        "other": Colour.OTHER,
+    },
+)
+UNDER_WAY = Signal(
+    name="under_way",
+    title="requests in flight",
+    unit=Unit.COUNT,
+    about="requests begun and not yet ended, where the script counts beginnings",
+    colour=Colour.WAITING,
+    expressions={
+        Source.PROMETHEUS: (
+            f"clamp_min(sum(loadtest:started:total{{{PHASE}}}) "
+            f"- (sum(loadtest:requests:total{{{PHASE}}}) or vector(0)), 0)"
+        )
+    },
+)
+CLIENT_MEAN = Signal(
+    name="client_mean",
+    title="driver ({{driver}})",
+    unit=Unit.SECONDS,
+    about="mean time to a good answer, as the driver's users felt it",
+    colour=Colour.P95,
+    expressions={Source.PROMETHEUS: f"histogram_avg({_latency('$__interval')})"},
+)
+SERVER_MEAN = Signal(
+    name="server_mean",
+    title="server's own timer",
+    unit=Unit.SECONDS,
+    about="mean time from the moment a worker took a request",
+    colour=Colour.SERVER,
+    expressions={Source.PROMETHEUS: f"{_at_the_server('sum')} / {_at_the_server('count')}"},
+    every="2s",
+)
+QUEUE_WAIT_MEAN = Signal(
+    name="queue_wait_mean",
+    title="wait for a worker",
+    unit=Unit.SECONDS,
+    about="mean time in the worker queue, before the server's own timer begins",
+    colour=Colour.WAITING,
+    expressions={
+        Source.PROMETHEUS: (
+            f"histogram_avg(sum(rate(tomcat_worker_queue_wait_seconds{{{TARGET}}}"
+            "[$__rate_interval])))"
+        )
+    },
+    every="2s",
+)
+OBJECTIVES_MET = Signal(
+    name="objectives_met",
+    title="objectives",
+    unit=Unit.EXACT_COUNT,
+    about="whether the plan's objectives are met by what has been answered so far",
+    colour=Colour.GOOD,
+    expressions={Source.PROMETHEUS: f"min(last_over_time(lab_slo_ok{{{RUN}}}[$__range]))"},
+)
+DRIVER_CPU = Signal(
+    name="driver_cpu",
+    title="cores used ({{driver}})",
+    unit=Unit.COUNT,
+    about="processor cores that the driver's processes use",
+    colour=Colour.WORKING,
+    expressions={
+        Source.PROMETHEUS: (
+            f"max by (driver) (max_over_time(lab_driver_cpu_cores{{{RUN}}}[$__interval]))"
+        )
+    },
+)
+DRIVER_LIMITED = Signal(
+    name="driver_limited",
+    title="limited ({{driver}})",
+    unit=Unit.COUNT,
+    about="1 while the driver is short of processor: a rate or a latency then measures the driver",
+    colour=Colour.FAILED,
+    expressions={
+        Source.PROMETHEUS: (
+            f"max by (driver) (max_over_time(lab_driver_limited{{{RUN}}}[$__interval]))"
+        )
+    },
 )

@@ -12,7 +12,7 @@ PHASES = Signal(
     expressions={
         Source.INFLUXDB: 'SELECT "title", "text", "tags", "timeEnd" FROM "events" '
         'WHERE time <= ${__to}ms AND "timeEnd" >= ${__from} '
-        'AND "testid" =~ /^${testid:regex}$/ AND "driver" =~ /^${driver:regex}$/'
+        'AND "testid" =~ /^${testid:raw}$/ AND "driver" =~ /^${driver:regex}$/'
     },
 )
 

@@ -43,6 +43,24 @@ CONNECTIONS_MAXIMUM = Signal(
     every="2s",
     limit=True,
 )
+CONNECTIONS_HELD = Signal(
+    name="connections_held",
+    title="accepted",
+    unit=Unit.COUNT,
+    about="connections Tomcat has accepted and not closed",
+    colour=Colour.CONNECTED,
+    expressions={Source.PROMETHEUS: peak("tomcat_connections_current_connections")},
+    every="2s",
+)
+CONNECTIONS_IDLE = Signal(
+    name="connections_idle",
+    title="kept alive",
+    unit=Unit.COUNT,
+    about="of these, connections that wait for their client's next request",
+    colour=Colour.WAITING,
+    expressions={Source.PROMETHEUS: peak("tomcat_connections_keepalive_current_connections")},
+    every="2s",
+)
 ACCEPT_QUEUE_DEPTH = Signal(
     name="accept_queue_depth",
     title="waiting",
@@ -75,6 +93,14 @@ LISTEN_DROPS = Signal(
     about="connection attempts dropped for any reason",
     colour=Colour.FAILED,
     expressions={Source.PROMETHEUS: increase_per_second("sockets_listen_drops_total")},
+)
+CONNECTIONS_OPENED = Signal(
+    name="connections_opened",
+    title="opened",
+    unit=Unit.COUNT_PER_SECOND,
+    about="connections a second that clients began, all ports of the target's network namespace",
+    colour=Colour.CONNECTED,
+    expressions={Source.PROMETHEUS: increase_per_second("sockets_passive_opens_total")},
 )
 WORKER_QUEUE_DEPTH = Signal(
     name="worker_queue_depth",

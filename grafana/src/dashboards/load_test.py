@@ -1,32 +1,50 @@
 """Dashboard `load-test`: is it holding?"""
 
-from grafana_foundation_sdk.builders import dashboard
+from grafana_foundation_sdk.builders import dashboard, heatmap, stat, timeseries
 
 from grafana.src.board import new_dashboard
-from grafana.src.panels import Text, distribution, graph, number
-from spikelab.signals import load, raw, tomcat
+from grafana.src.panels import Text, distribution, graph, number, state
+from spikelab.signals import load, tomcat
+from spikelab.signals.core import Colour, Signal
 
 NO_RUN = "No run in the time shown: start one, or widen the time range"
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
-NO_RAW = "No raw samples: the run did not write to InfluxDB"
+NO_LAB = "Only ./lab run watches this; a run by hand has its driver's own summary"
+NO_FAILURE = "No request has failed in the time shown"
 FIGURE_HEIGHT = 3
 GRAPH_HEIGHT = 7
 
 
 def build() -> dashboard.Dashboard:
-    """The dashboard: figures, the load and its answers, connections, raw samples."""
+    """The dashboard: figures; the load and its answers; the reasons; where it comes from."""
     board = new_dashboard(
         "load-test", "Load test: is it holding?", "What is asked of the target and what comes back."
     )
-    _figures(board)
-    _answers(board)
-    _reasons(board)
-    _raw_samples(board)
+    # A push, a rule's evaluation and a refresh: an answer is to be seen within six seconds.
+    board.refresh("2s")
+    board.with_panel(_verdict())
+    for text, signal in _figures():
+        board.with_panel(number(text, signal, width=5, height=FIGURE_HEIGHT))
+    for panel in [*_answers(), *_reasons(), *_below()]:
+        board.with_panel(panel)
     return board
 
 
-def _figures(board: dashboard.Dashboard) -> None:
-    figures = [
+def _verdict() -> stat.Panel:
+    return state(
+        Text(
+            "Verdict so far",
+            "Of all that was answered in the time shown, warm-up included. The run's own verdict, "
+            "at its end, is of its judged phases and counts drops and failures as misses.",
+            NO_LAB,
+        ),
+        load.OBJECTIVES_MET,
+        {1: ("holding", Colour.GOOD), 0: ("missed", Colour.FAILED)},
+    )
+
+
+def _figures() -> list[tuple[Text, Signal]]:
+    return [
         (
             Text(
                 "Requests ended",
@@ -35,78 +53,71 @@ def _figures(board: dashboard.Dashboard) -> None:
                 NO_RUN,
             ),
             load.REQUESTS_IN_RANGE,
-            4,
         ),
         (
             Text(
                 "Requests failed",
-                "Anything but 0 is a request without a good answer; the run's summary names the "
-                "classes.",
+                "Anything but 0 is a request without a good answer; the panel by class says why.",
                 NO_RUN,
             ),
             load.FAILURES_IN_RANGE,
-            5,
         ),
         (
             Text(
                 "Requests never started",
-                "Anything but 0 says that the driver did not do what it was asked for: the figures "
-                "then measure the driver.",
+                "Anything but 0: all users waited for the target when a request was due, or the "
+                "driver was short of processor, which the panel about the driver shows.",
                 NO_RUN,
             ),
             load.DROPPED_IN_RANGE,
-            5,
         ),
         (
             Text("p95 of good answers", "A bucket is up to 9 % wide, so is the error.", NO_RUN),
             load.LATENCY_P95_IN_RANGE,
-            5,
-        ),
-        (
-            Text("Users now", "0 when no test is running.", NO_RUN),
-            load.USERS_NOW,
-            5,
         ),
     ]
-    for text, signal, width in figures:
-        board.with_panel(number(text, signal, width=width, height=FIGURE_HEIGHT))
 
 
-def _answers(board: dashboard.Dashboard) -> None:
-    board.with_panel(
+def _answers() -> list[timeseries.Panel | heatmap.Panel]:
+    return [
         graph(
             Text(
                 "How many requests a second are answered?",
                 "Waves are batches of workers that finish together. Red is what users see as an "
                 "error. A green line that falls under constant load is a target that gives way; "
-                "below the dashed line of an offered rate it is a rate that is not held.",
+                "below the dashed line of an offered rate it is a rate that is not held; started "
+                "below offered is a driver that cannot keep up, or whose users all wait.",
                 NO_RUN,
             ),
             [
                 load.GOOD_RATE,
                 load.FAILURE_RATE,
                 load.DROPPED_RATE,
+                load.STARTED_RATE,
                 load.OFFERED_RATE,
             ],
             width=8,
             height=GRAPH_HEIGHT,
-        )
-    )
-    board.with_panel(
+        ),
         graph(
             Text(
                 "How long do good answers take?",
-                "Good answers only: a failed one is counted as failed, not as fast. Steps are "
-                "waiting in a queue. Percentiles further apart than usual mean that some users "
-                "wait and others do not.",
+                "Good answers only: a failed one is counted as failed, not as fast. Each line on "
+                "the scale is ten times the one before. Steps are waiting in a queue; percentiles "
+                "further apart than usual mean that some users wait and others do not.",
                 NO_RUN,
             ),
-            [load.LATENCY_P50, load.LATENCY_P95, load.LATENCY_P99],
+            [
+                load.LATENCY_P50,
+                load.LATENCY_P90,
+                load.LATENCY_P95,
+                load.LATENCY_P99,
+                load.LATENCY_P99_9,
+            ],
             width=8,
             height=GRAPH_HEIGHT,
-        )
-    )
-    board.with_panel(
+            logarithmic=True,
+        ),
         distribution(
             Text(
                 "When were answers slow, and how many?",
@@ -117,12 +128,65 @@ def _answers(board: dashboard.Dashboard) -> None:
             load.LATENCY_DISTRIBUTION,
             width=8,
             height=GRAPH_HEIGHT,
-        )
-    )
+        ),
+    ]
 
 
-def _reasons(board: dashboard.Dashboard) -> None:
-    board.with_panel(
+def _reasons() -> list[timeseries.Panel]:
+    return [
+        graph(
+            Text(
+                "Why do requests fail?",
+                "Stacked. Dial timeouts: the target had no room for the connection. Request "
+                "timeouts: it had, and no worker in time. Resets and refusals: it was stopped, or "
+                "sheds load. Statuses are its own answers.",
+                NO_FAILURE,
+            ),
+            [load.ERRORS_BY_CLASS],
+            width=6,
+            height=GRAPH_HEIGHT,
+            stacked=True,
+        ),
+        graph(
+            Text(
+                "How many users, how many wait?",
+                "In a spike each user leaves with its answer. Requests in flight that stay up, or "
+                "grow at a constant rate, are a queue.",
+                NO_RUN,
+            ),
+            [load.USERS, load.UNDER_WAY],
+            width=6,
+            height=GRAPH_HEIGHT,
+        ),
+        graph(
+            Text(
+                "How much is outside the server?",
+                "Means, for means may be subtracted and percentiles may not. The gap between "
+                "driver and server is the wait for a worker, the network and what is in between; "
+                "a gap that the wait does not explain is before Tomcat.",
+                NO_RUN,
+            ),
+            [load.CLIENT_MEAN, load.SERVER_MEAN, load.QUEUE_WAIT_MEAN],
+            width=6,
+            height=GRAPH_HEIGHT,
+            logarithmic=True,
+        ),
+        graph(
+            Text(
+                "Is the driver the limit?",
+                "Limited means that it needed processor it did not get: what was measured then is "
+                "the driver, and its step is inconclusive. Locust is one core a process.",
+                NO_LAB,
+            ),
+            [load.DRIVER_CPU, load.DRIVER_LIMITED],
+            width=6,
+            height=GRAPH_HEIGHT,
+        ),
+    ]
+
+
+def _below() -> list[timeseries.Panel]:
+    return [
         graph(
             Text(
                 "What became of the requests?",
@@ -141,22 +205,18 @@ def _reasons(board: dashboard.Dashboard) -> None:
             width=6,
             height=GRAPH_HEIGHT,
             stacked=True,
-        )
-    )
-    board.with_panel(
+        ),
         graph(
             Text(
-                "How many users are running?",
-                "In a spike each user leaves with its answer. A line that stays up is users who "
-                "wait.",
-                NO_RUN,
+                "How many connections are opened?",
+                "Users that keep their connection open one each. A line that stays up is a client "
+                "that connects for every request, or a target that closes.",
+                NO_SOCKETS,
             ),
-            [load.USERS],
+            [tomcat.CONNECTIONS_OPENED],
             width=6,
             height=GRAPH_HEIGHT,
-        )
-    )
-    board.with_panel(
+        ),
         graph(
             Text(
                 "Does the target run out of room?",
@@ -167,9 +227,7 @@ def _reasons(board: dashboard.Dashboard) -> None:
             [tomcat.CONNECTIONS_ESTABLISHED, tomcat.CONNECTIONS_PREDICTED],
             width=6,
             height=GRAPH_HEIGHT,
-        )
-    )
-    board.with_panel(
+        ),
         graph(
             Text(
                 "Are connection attempts turned away?",
@@ -180,46 +238,5 @@ def _reasons(board: dashboard.Dashboard) -> None:
             [tomcat.LISTEN_OVERFLOWS, tomcat.LISTEN_DROPS],
             width=6,
             height=GRAPH_HEIGHT,
-        )
-    )
-
-
-def _raw_samples(board: dashboard.Dashboard) -> None:
-    board.with_row(dashboard.Row("Raw samples in InfluxDB (k6 run --out influxdb=…)"))
-    board.with_panel(
-        graph(
-            Text(
-                "How many raw answers a second?",
-                "From the samples k6 wrote one by one. Holes where other panels have none are "
-                "samples k6 could not write.",
-                NO_RAW,
-            ),
-            [raw.RAW_REQUESTS, raw.RAW_FAILURES],
-            width=8,
-            height=GRAPH_HEIGHT,
-        )
-    )
-    board.with_panel(
-        graph(
-            Text(
-                "How long do raw good answers take?",
-                "Exact percentiles of each step's samples, in milliseconds as k6 writes them.",
-                NO_RAW,
-            ),
-            [raw.RAW_LATENCY_P50, raw.RAW_LATENCY_P99],
-            width=8,
-            height=GRAPH_HEIGHT,
-        )
-    )
-    board.with_panel(
-        graph(
-            Text(
-                "How many users wrote raw samples?",
-                "A line that stays up is users who wait for an answer.",
-                NO_RAW,
-            ),
-            [raw.RAW_USERS],
-            width=8,
-            height=GRAPH_HEIGHT,
-        )
-    )
+        ),
+    ]

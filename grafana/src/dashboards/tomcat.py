@@ -24,12 +24,13 @@ def build() -> dashboard.Dashboard:
     for panel in [*_stations(), *_consequences()]:
         board.with_panel(panel)
     # Beside the two graphs the table, as high as both.
-    processor, throttling, settings = _processor(), _throttling(), _settings()
+    processor, settings = _processor(), _settings()
     board.with_panel(processor.grid_pos(GridPos(x=0, y=2 * HEIGHT, w=2 * WIDTH, h=HEIGHT)))
     board.with_panel(
         settings.grid_pos(GridPos(x=2 * WIDTH, y=2 * HEIGHT, w=2 * WIDTH, h=2 * HEIGHT))
     )
-    board.with_panel(throttling.grid_pos(GridPos(x=0, y=3 * HEIGHT, w=2 * WIDTH, h=HEIGHT)))
+    for place, panel in enumerate([_throttling(), _keep_alive()]):
+        board.with_panel(panel.grid_pos(GridPos(x=place * WIDTH, y=3 * HEIGHT, w=WIDTH, h=HEIGHT)))
     return board
 
 
@@ -161,6 +162,20 @@ def _throttling() -> timeseries.Panel:
             NO_TARGET,
         ),
         [tomcat.CPU_THROTTLED],
+        width=WIDTH,
+        height=HEIGHT,
+    )
+
+
+def _keep_alive() -> timeseries.Panel:
+    return graph(
+        Text(
+            "How many connections are kept alive?",
+            "Idle ones cost no worker, but each takes one of max-connections until "
+            "TOMCAT_KEEP_ALIVE_TIMEOUT closes it.",
+            NO_TARGET,
+        ),
+        [tomcat.CONNECTIONS_HELD, tomcat.CONNECTIONS_IDLE],
         width=WIDTH,
         height=HEIGHT,
     )
