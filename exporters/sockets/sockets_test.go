@@ -148,6 +148,9 @@ func TestLimitPredictionAndMeasurementFollowSomaxconn(t *testing.T) {
 					t.Errorf("%s grew by %v, expected at least %v", counter, turnedAway, expectedAway)
 				}
 			}
+			if opened := after["sockets_passive_opens_total"] - before["sockets_passive_opens_total"]; opened != held {
+				t.Errorf("sockets_passive_opens_total grew by %v, expected %v", opened, held)
+			}
 		})
 	}
 }

@@ -1,5 +1,7 @@
 """What all dashboards share: variables, annotations, links and time settings."""
 
+from collections.abc import Collection
+
 from grafana_foundation_sdk.builders import dashboard
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import dashboard as model
@@ -12,6 +14,7 @@ TAG = "spikelab"
 # Dashboards that look at finished runs have a time range of their own.
 HISTORY_TAG = "spikelab-history"
 LIVE = "live"
+CHOICES = ("testid", "driver", "phase", "name", "target")
 
 
 class StoredAnnotation(model.AnnotationQuery):
@@ -152,8 +155,18 @@ def _link(title: str, tag: str, *, keeps_time: bool) -> dashboard.DashboardLink:
     )
 
 
-def new_dashboard(uid: str, title: str, about: str, *, tag: str = TAG) -> dashboard.Dashboard:
-    """An empty dashboard with the lab's variables, annotations, links and time settings."""
+def new_dashboard(
+    uid: str,
+    title: str,
+    about: str,
+    *,
+    tag: str = TAG,
+    choices: Collection[str] = CHOICES,
+) -> dashboard.Dashboard:
+    """An empty dashboard with the lab's variables, annotations, links and time settings.
+
+    `choices` are the variables that are shown; the others are kept for the links.
+    """
     board = (
         dashboard.Dashboard(title)
         .uid(uid)
@@ -170,7 +183,9 @@ def new_dashboard(uid: str, title: str, about: str, *, tag: str = TAG) -> dashbo
         .link(_link("Dashboards", TAG, keeps_time=tag == TAG))
         .link(_link("History", HISTORY_TAG, keeps_time=False))
     )
-    for variable in variables():
+    for name, variable in zip(CHOICES, variables(), strict=True):
+        if name not in choices:
+            variable.hide(model.VariableHide.HIDE_VARIABLE)
         board.with_variable(variable)
     for annotation in annotations():
         board.annotation(AnnotationBuilder(annotation))

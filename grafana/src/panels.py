@@ -236,7 +236,7 @@ def settings_table(text: Text, signal: Signal) -> table.Panel:
         )
         .with_transformation(columns)
         .sort_by([common.TableSortByFieldState().display_name("Setting").desc(False)])
-        .override_by_name("Setting", [model.DynamicConfigValue("custom.width", 300)])
+        .override_by_name("Setting", [model.DynamicConfigValue("custom.width", 350)])
     )
 
 

@@ -27,6 +27,7 @@ def build() -> dashboard.Dashboard:
             "Two to four runs over each other; the time is hours:minutes:seconds since the load "
             "began. Two single runs can be set side by side: what is better, repeated runs tell.",
             tag=HISTORY_TAG,
+            choices=(),
         )
         # Where run_series lies: seconds since the start are seconds since 1970.
         .time("1970-01-01T00:00:00.000Z", "1970-01-01T00:05:00.000Z")

@@ -33,6 +33,7 @@ def build() -> dashboard.Dashboard:
             "Runs: what has been tried?",
             "Every run that has ended, with what it ran on and what came of it.",
             tag=HISTORY_TAG,
+            choices=("driver",),
         )
         .time("now-7d", "now")
         .refresh("1m")
