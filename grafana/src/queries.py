@@ -19,10 +19,13 @@ def data_source(source: Source) -> model.DataSourceRef:
 class InfluxQuery(Dataquery):
     """An InfluxQL query as Grafana stores it; the SDK has none for this data source."""
 
-    def __init__(self, ref_id: str, query: str, alias: str) -> None:
+    def __init__(
+        self, ref_id: str, query: str, alias: str = "", result_format: str = "time_series"
+    ) -> None:
         self.ref_id = ref_id
         self.query = query
         self.alias = alias
+        self.result_format = result_format
 
     def to_json(self) -> dict[str, object]:
         """The target object of a panel."""
@@ -32,7 +35,7 @@ class InfluxQuery(Dataquery):
             "query": self.query,
             "alias": self.alias,
             "rawQuery": True,
-            "resultFormat": "time_series",
+            "resultFormat": self.result_format,
         }
 
 
@@ -45,6 +48,10 @@ class InfluxQueryBuilder(Builder[Dataquery]):
     def build(self) -> Dataquery:
         """The query itself."""
         return self._query
+
+
+# A panel with queries of both stores names none.
+MIXED = model.DataSourceRef(type_val="datasource", uid="-- Mixed --")
 
 
 def source(shown: Sequence[Signal]) -> Source:
@@ -68,3 +75,16 @@ def prometheus_query(signal: Signal, ref_id: str) -> prometheus.Dataquery:
         .legend_format(signal.title)
         .editor_mode(prometheus_model.QueryEditorMode.CODE)
     )
+
+
+def influx_rows(ref_id: str, query: str, alias: str = "") -> Builder[Dataquery]:
+    """An InfluxQL query whose answer is rows, not series."""
+    return InfluxQueryBuilder(InfluxQuery(ref_id, query, alias, "table"))
+
+
+def rows_of(signal: Signal, ref_id: str) -> Builder[Dataquery]:
+    """A signal's query whose answer is rows: of InfluxDB points, of Prometheus series as of now."""
+    if Source.INFLUXDB in signal.expressions:
+        return influx_rows(ref_id, signal.expressions[Source.INFLUXDB], signal.title)
+    asked = prometheus_query(signal, ref_id).instant()
+    return asked.format(prometheus_model.PromQueryFormat.TABLE)

@@ -3,7 +3,10 @@
 from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
 
 from grafana.src.board import new_dashboard
-from grafana.src.panels import Text, graph, number, rows, state
+from grafana.src.panels.common import Text
+from grafana.src.panels.figures import number, state
+from grafana.src.panels.graphs import graph
+from grafana.src.panels.tables import rows
 from spikelab.signals import authz
 from spikelab.signals.core import Colour
 

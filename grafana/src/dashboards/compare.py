@@ -6,9 +6,11 @@ from grafana_foundation_sdk.builders import dashboard, table, timeseries
 from grafana_foundation_sdk.models import dashboard as model
 
 from grafana.src.board import HISTORY_TAG, new_dashboard
-from grafana.src.panels import Text, graph
+from grafana.src.panels.common import Text
+from grafana.src.panels.curves import curves
+from grafana.src.panels.graphs import graph
+from grafana.src.panels.tables import rows_table
 from grafana.src.queries import data_source
-from grafana.src.tables import curves, rows_table
 from spikelab.signals import compare
 from spikelab.signals.core import Signal, Source
 

@@ -8,7 +8,10 @@ from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models.dashboard import GridPos
 
 from grafana.src.board import new_dashboard
-from grafana.src.panels import Text, graph, rows, timeline, words
+from grafana.src.panels.common import Text
+from grafana.src.panels.figures import words
+from grafana.src.panels.graphs import graph, timeline
+from grafana.src.panels.tables import rows
 from spikelab.signals import lab_health
 from spikelab.signals.core import Colour, Signal
 

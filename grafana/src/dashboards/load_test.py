@@ -3,7 +3,9 @@
 from grafana_foundation_sdk.builders import dashboard, heatmap, stat, timeseries
 
 from grafana.src.board import new_dashboard
-from grafana.src.panels import Text, distribution, graph, number, state
+from grafana.src.panels.common import Text
+from grafana.src.panels.figures import number, state
+from grafana.src.panels.graphs import distribution, graph
 from spikelab.signals import load, tomcat
 from spikelab.signals.core import Colour, Signal
 

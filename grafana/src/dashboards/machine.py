@@ -3,7 +3,8 @@
 from grafana_foundation_sdk.builders import dashboard, timeseries
 
 from grafana.src.board import new_dashboard
-from grafana.src.panels import Text, graph
+from grafana.src.panels.common import Text
+from grafana.src.panels.graphs import graph
 from spikelab.signals import machine, tomcat
 
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"

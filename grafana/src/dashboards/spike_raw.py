@@ -4,7 +4,10 @@ from grafana_foundation_sdk.builders import dashboard, stat, table, timeseries
 from grafana_foundation_sdk.models import dashboard as model
 
 from grafana.src.board import new_dashboard
-from grafana.src.panels import Text, figures, graph, rows, scatter, with_other_store
+from grafana.src.panels.common import Text
+from grafana.src.panels.figures import figures
+from grafana.src.panels.graphs import graph, scatter, with_other_store
+from grafana.src.panels.tables import rows
 from spikelab.signals import raw
 from spikelab.signals.core import Colour
 

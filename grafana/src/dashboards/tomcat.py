@@ -4,7 +4,9 @@ from grafana_foundation_sdk.builders import dashboard, table, timeseries
 from grafana_foundation_sdk.models.dashboard import GridPos
 
 from grafana.src.board import new_dashboard
-from grafana.src.panels import Text, graph, settings_table
+from grafana.src.panels.common import Text
+from grafana.src.panels.graphs import graph
+from grafana.src.panels.tables import settings_table
 from spikelab.signals import tomcat
 
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"

@@ -1,17 +1,18 @@
-"""Rows of InfluxDB as tables, a column a figure with its own unit, and as curves."""
+"""Tables: of one signal's series, of several joined, of InfluxDB's rows."""
 
 from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
 
-from grafana_foundation_sdk.builders import dashboard, table
+from grafana_foundation_sdk.builders import common, dashboard, table
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
+from grafana_foundation_sdk.models import prometheus as prometheus_model
 
-from grafana.src.panels import Text
-from grafana.src.queries import InfluxQuery, InfluxQueryBuilder, data_source
+from grafana.src.panels.common import Names, Text, description, named
+from grafana.src.queries import MIXED, data_source, influx_rows, prometheus_query, rows_of, source
 from spikelab.signals.core import Colour, Signal, Source, Unit
 from spikelab.signals.runs import Column, Rows
 
-Names = Mapping[str, tuple[str, Colour]]
 Properties = list[model.DynamicConfigValue]
 
 VERDICTS: Names = {
@@ -24,19 +25,74 @@ STATES: Names = {
     "invalid": ("invalid", Colour.TURNED_AWAY),
     "aborted": ("aborted", Colour.FAILED),
 }
-# As the axis of a curve says them.
-AXIS_UNITS = {Unit.SECONDS: "s", Unit.SHARE: "share of 1", Unit.REQUESTS_PER_SECOND: "1/s"}
 
 
-class InfluxTable(InfluxQuery):
-    """An InfluxQL query whose answer is rows, not series."""
+def settings_table(text: Text, signal: Signal) -> table.Panel:
+    """The present value of a signal by its label `name`, a row each."""
+    columns = model.DataTransformerConfig(
+        id_val="organize",
+        options={
+            "excludeByName": {"Time": True},
+            "indexByName": {"name": 0, "Value": 1, "target": 2},
+            "renameByName": {"target": "Target", "name": "Setting", "Value": "Effective"},
+        },
+    )
+    return (
+        table.Panel()
+        .title(text.title)
+        .description(description(text, [signal]))
+        .no_value(text.no_data)
+        .datasource(data_source(Source.PROMETHEUS))
+        .interval(signal.every)
+        .unit(signal.unit)
+        .show_header(True)
+        .cell_height(common_model.TableCellHeight.SM)
+        .with_target(
+            prometheus_query(signal, "A").instant().format(prometheus_model.PromQueryFormat.TABLE)
+        )
+        .with_transformation(columns)
+        .sort_by([common.TableSortByFieldState().display_name("Setting").desc(False)])
+        .override_by_name("Setting", [model.DynamicConfigValue("custom.width", 350)])
+    )
 
-    def __init__(self, ref_id: str, query: str) -> None:
-        super().__init__(ref_id, query, "")
 
-    def to_json(self) -> dict[str, object]:
-        """The target object of a panel."""
-        return {**super().to_json(), "resultFormat": "table"}
+def rows(
+    text: Text,
+    shown: Sequence[Signal],
+    columns: Mapping[str, str],
+    *,
+    width: int,
+    height: int,
+    transformations: Sequence[model.DataTransformerConfig] = (),
+) -> table.Panel:
+    """A row a series, with the fields in `columns` under their headings, in this order."""
+    stores = {store for signal in shown for store in signal.expressions}
+    panel = (
+        table.Panel()
+        .title(text.title)
+        .description(description(text, shown))
+        .no_value(text.no_data)
+        .datasource(data_source(source(shown)) if len(stores) == 1 else MIXED)
+        .span(width)
+        .height(height)
+        .unit(shown[0].unit)
+        .show_header(True)
+        .cell_height(common_model.TableCellHeight.SM)
+    )
+    for ref_id, signal in zip(ascii_uppercase, shown, strict=False):
+        panel.with_target(rows_of(signal, ref_id))
+    order = {name: place for place, name in enumerate(columns)}
+    for transformation in [
+        *transformations,
+        model.DataTransformerConfig(
+            id_val="filterFieldsByName", options={"include": {"names": [*columns]}}
+        ),
+        model.DataTransformerConfig(
+            id_val="organize", options={"indexByName": order, "renameByName": columns}
+        ),
+    ]:
+        panel.with_transformation(transformation)
+    return panel
 
 
 def rows_table(
@@ -51,7 +107,7 @@ def rows_table(
     panel = (
         table.Panel()
         .title(text.title)
-        .description(_description(text, rows))
+        .description(_about(text, rows))
         .no_value(text.no_data)
         .datasource(data_source(Source.INFLUXDB))
         .span(width)
@@ -64,7 +120,7 @@ def rows_table(
         .cell_height(common_model.TableCellHeight.SM)
     )
     for place, query in enumerate(rows.queries):
-        panel.with_target(InfluxQueryBuilder(InfluxTable(chr(ord("A") + place), query)))
+        panel.with_target(influx_rows(ascii_uppercase[place], query))
     if len(rows.queries) > 1:
         panel.with_transformation(model.DataTransformerConfig(id_val="merge", options={}))
     panel.with_transformation(_headings(rows.columns))
@@ -74,73 +130,7 @@ def rows_table(
     return panel
 
 
-def curves(
-    text: Text, signal: Signal, over: str, *, width: int, height: int, logarithmic: bool = False
-) -> dashboard.Panel:
-    """A figure over another, `over`, a curve a value of the field `curve`: rows of InfluxDB.
-
-    Grafana's xychart, in the form that 9.3 reads; later versions convert it when they load it. 9.3
-    has no logarithmic scale on it, and writes numbers without their unit: so the axis says it.
-    """
-    query = signal.expressions[Source.INFLUXDB]
-    scale = {"type": "log", "log": 10} if logarithmic else {"type": "linear"}
-    panel = (
-        dashboard.Panel()
-        .type("xychart")
-        .title(text.title)
-        .description(f"{text.reading}\n\n- **{signal.title}**: {signal.about}")
-        .no_value(text.no_data)
-        .datasource(data_source(Source.INFLUXDB))
-        .span(width)
-        .height(height)
-        .unit(Unit.EXACT_COUNT)
-        .custom(
-            {
-                "show": "points+lines",
-                "lineWidth": 1,
-                "pointSize": {"fixed": 6},
-                "scaleDistribution": scale,
-                "axisLabel": f"{signal.title} ({AXIS_UNITS[signal.unit]})",
-            }
-        )
-        .options(
-            {
-                "seriesMapping": "auto",
-                "dims": {"frame": 0, "x": over},
-                "legend": {
-                    "displayMode": "list",
-                    "placement": "bottom",
-                    "showLegend": True,
-                    "calcs": [],
-                },
-                "tooltip": {"mode": "single", "sort": "none"},
-            }
-        )
-        .with_target(InfluxQueryBuilder(InfluxTable("A", query)))
-    )
-    panel.override_by_name(
-        over,
-        [
-            model.DynamicConfigValue("custom.axisLabel", over),
-            # Those of the panel are the figure's.
-            model.DynamicConfigValue("min", None),
-            model.DynamicConfigValue("max", None),
-        ],
-    )
-    if not logarithmic:
-        panel.min(0)
-    if signal.unit is Unit.SHARE:
-        panel.max(1)
-    for name, options in (
-        ("organize", {"excludeByName": {"Time": True}}),
-        ("partitionByValues", {"fields": ["curve"], "naming": {"asLabels": True}}),
-        ("joinByField", {"byField": over, "mode": "outer"}),
-    ):
-        panel.with_transformation(model.DataTransformerConfig(id_val=name, options=options))
-    return panel
-
-
-def _description(text: Text, rows: Rows) -> str:
+def _about(text: Text, rows: Rows) -> str:
     meanings = [f"- **{column.title}**: {column.about}" for column in rows.columns if column.about]
     return "\n".join([f"{text.reading} A row each: {rows.about}.", "", *meanings])
 
@@ -178,12 +168,8 @@ def _style(column: Column, links: Sequence[tuple[str, str]]) -> Properties:
 
 
 def _in_colour(names: Names) -> Properties:
-    options = {
-        value: model.ValueMappingResult(text=text, color=colour, index=place)
-        for place, (value, (text, colour)) in enumerate(names.items())
-    }
     return [
-        model.DynamicConfigValue("mappings", [model.ValueMap(options=options)]),
+        model.DynamicConfigValue("mappings", [named(names)]),
         # Grafana 9.3 reads the first, later versions the second.
         model.DynamicConfigValue("custom.displayMode", "color-text"),
         model.DynamicConfigValue("custom.cellOptions", {"type": "color-text"}),
