@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -206,17 +205,22 @@ def test_an_influxdb_that_died_costs_raw_samples_that_the_record_counts(
 
 
 def _die(lab: Lab, seconds: float) -> None:
-    """Kills InfluxDB again and again, as supervisord brings it back."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        for pid in lab.processes():
-            if _is(pid, "influxd"):
-                os.kill(pid, signal.SIGKILL)
-        time.sleep(0.2)
+    """Kills InfluxDB, and holds up the one that supervisord starts, before it listens."""
+    killed = process_of(lab, "influxd")
+    killed.kill()
+    wait_until(lambda: _others(lab, killed), 10, "supervisord starts InfluxDB again")
+    new = _others(lab, killed)[0]
+    new.suspend()
+    try:
+        time.sleep(seconds)
+    finally:
+        new.resume()
 
 
-def _is(pid: int, name: str) -> bool:
-    return psutil.pid_exists(pid) and _program(psutil.Process(pid)) == name
+def _others(lab: Lab, killed: psutil.Process) -> list[psutil.Process]:
+    """InfluxDB's processes but the killed one."""
+    found = [psutil.Process(pid) for pid in lab.processes() if pid != killed.pid]
+    return [each for each in found if _program(each) == "influxd"]
 
 
 def test_events_that_could_not_be_written_wait_for_the_next_command(
