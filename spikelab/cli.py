@@ -13,7 +13,7 @@ import typer
 
 from spikelab import demo as demo_command
 from spikelab import doctor as doctor_command
-from spikelab import experiment, paths, tables, testing
+from spikelab import experiment, import_runs, paths, tables, testing
 from spikelab.abandoned import close_abandoned
 from spikelab.console import err, out, say
 from spikelab.errors import (
@@ -27,6 +27,7 @@ from spikelab.errors import (
     RunInterruptedError,
     UsageError,
 )
+from spikelab.importers.formats import FORMATS
 from spikelab.links import dashboard_url
 from spikelab.locks import going_run, no_run
 from spikelab.plan_load import load_plan, split_assignment
@@ -256,6 +257,23 @@ def runs() -> None:
 def plans() -> None:
     """List the ready plans."""
     tables.show_plans()
+
+
+@command("import")
+def import_(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help=", ".join(FORMATS))],
+    path: Annotated[Path, typer.Argument(help="a report, or a folder of reports")],
+    slo: Annotated[
+        list[str] | None,
+        typer.Option("--slo", metavar="OBJECTIVE", help="judge each rate by it: 'p95 < 1s'"),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="write which rates were held")
+    ] = None,
+) -> None:
+    """Turn reports of vegeta, k6, Locust or Fortio into runs. Exit 0: read, whatever they say."""
+    _writable(json_file)
+    import_runs.run(format_name, path, slo or [], json_file)
 
 
 @command("logs")

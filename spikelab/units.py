@@ -1,4 +1,4 @@
-"""Durations, numbers with units and addresses, as plans and k6 write them."""
+"""Durations, numbers with units and addresses, as plans, drivers and reports write them."""
 
 import re
 from urllib.parse import urlsplit
@@ -7,6 +7,10 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _WHOLE = re.compile(r"-?[0-9]{1,15}")
 _LONGEST_SECONDS = 24 * 3600
+# Go's time.Duration.String; both letters that look like µ are in use.
+_GO_SECONDS = {**_SECONDS, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6}
+_GO_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,20})?)(ns|us|µs|\u03bcs|ms|s|m|h)")
+_LONGEST_GO_SECONDS = 1e9
 
 
 def parse_duration(text: str) -> float:
@@ -21,6 +25,22 @@ def parse_duration(text: str) -> float:
     if seconds > _LONGEST_SECONDS:
         raise ValueError(f"'{text}' is longer than a day")
     return seconds
+
+
+def parse_go_duration(text: str) -> float:
+    """Seconds of a duration as Go's programs print it: ``1m0.5s``, ``85.1µs``, ``0s``.
+
+    Raises ValueError.
+
+    >>> parse_go_duration("1m0.5s"), parse_go_duration("250ns")
+    (60.5, 2.5e-07)
+    """
+    if not text or _GO_PART.sub("", text):
+        raise ValueError(f"'{text}' is not a duration such as 1.5ms or 1m0.5s")
+    seconds = sum(float(number) * _GO_SECONDS[unit] for number, unit in _GO_PART.findall(text))
+    if seconds > _LONGEST_GO_SECONDS:
+        raise ValueError(f"'{text}' is longer than a run can be")
+    return round(seconds, 9)
 
 
 def parse_whole_number(text: str) -> int | None:

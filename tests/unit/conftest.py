@@ -2,9 +2,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.unit.http_server import Server
 from tests.unit.k6_runs import K6Runs
+
+# A busy machine may pause any example for longer than Hypothesis allows.
+settings.register_profile("lab", deadline=None)
+settings.load_profile("lab")
 
 
 @pytest.fixture

@@ -1,0 +1,106 @@
+"""`./lab import`: reports of other tools become runs, and are judged where objectives are given."""
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from spikelab import paths, tables
+from spikelab.console import say
+from spikelab.errors import UsageError, did_you_mean
+from spikelab.held_rates import by_variant, held_rates
+from spikelab.importers import sources
+from spikelab.importers.formats import FORMATS, Format
+from spikelab.importers.records import Imported, build_record, digest_of, find_record
+from spikelab.importers.report import ReportError
+from spikelab.rate_table import show_rates
+from spikelab.record import RunRecord, write_json
+from spikelab.slo import Objective, parse_objective
+
+
+def run(format_name: str, path: Path, slo: Sequence[str], json_file: Path | None) -> None:
+    """Imports a file or a folder. Raises UsageError, and has then written nothing."""
+    if format_name not in FORMATS:
+        raise UsageError(f"unknown format '{format_name}'{did_you_mean(format_name, FORMATS)}")
+    if json_file is not None and not slo:
+        raise UsageError(f"--json {json_file}: there is nothing to judge: add --slo 'p95 < 1s'")
+    objectives = _objectives(slo)
+    format_ = FORMATS[format_name]
+    found = [_read(format_, source) for source in sources.find(path, format_)]
+    if objectives:
+        for imported in found:
+            _check_can_be_judged(imported, objectives)
+    records = _save(found, objectives)
+    if objectives:
+        _judge(records, json_file)
+    else:
+        tables.show_runs(records)
+
+
+def _objectives(slo: Sequence[str]) -> list[Objective]:
+    try:
+        return [parse_objective(text.strip()) for text in slo]
+    except ValueError as error:
+        raise UsageError(f"--slo: {error}") from error
+
+
+def _read(format_: Format, source: sources.Source) -> Imported:
+    text = source.read()
+    try:
+        report = format_.parse(text)
+    except ReportError as error:
+        raise UsageError(f"{paths.shown(source.path)}: {error}") from error
+    return Imported(format_.name, source, report, digest_of(format_.name, source, text))
+
+
+def _check_can_be_judged(imported: Imported, objectives: Sequence[Objective]) -> None:
+    name = paths.shown(imported.source.path)
+    if imported.source.variant is None:
+        raise UsageError(f"{name}: --slo judges rates: name the file {sources.NAMING}")
+    known = imported.report.latency_seconds.model_dump(exclude_none=True)
+    for objective in objectives:
+        if objective.key != "success" and objective.key not in known:
+            has = ", ".join(key.replace("_", ".") for key in known if key != "max")
+            raise UsageError(
+                f"{name}: this report has no {objective.key.replace('_', '.')}, which "
+                f"--slo '{objective.text}' asks for (it has: {has or 'none'})"
+            )
+
+
+def _save(found: Sequence[Imported], objectives: Sequence[Objective]) -> list[RunRecord]:
+    """The runs' records. One that is there already stays, but takes the verdict of a new SLO."""
+    earlier = {imported.digest: find_record(imported) for imported in found}
+    experiment = _experiment(found, earlier.values())
+    records = []
+    for imported in found:
+        record = earlier[imported.digest]
+        if record is None or objectives:
+            record = build_record(imported, objectives, record)
+            record.experiment = record.experiment or experiment
+            record.save()
+        records.append(record)
+    new = sum(record is None for record in earlier.values())
+    there = len(found) - new
+    runs = "1 run" if new == 1 else f"{new} runs"
+    say(f"imported {runs}{f', {there} there already' if there else ''}")
+    return records
+
+
+def _experiment(found: Sequence[Imported], earlier: Iterable[RunRecord | None]) -> str | None:
+    """What the runs of a folder have in common; a folder that has grown stays one experiment."""
+    if len(found) < 2:
+        return None
+    for record in earlier:
+        if record and record.experiment:
+            return record.experiment
+    together = hashlib.sha256("".join(each.digest for each in found).encode()).hexdigest()
+    return f"{found[0].source.group}-{together[:12]}"
+
+
+def _judge(records: Sequence[RunRecord], json_file: Path | None) -> None:
+    variants = by_variant(step for record in records for step in record.steps)
+    answers = {variant: held_rates(rates) for variant, rates in variants.items()}
+    show_rates(variants, answers)
+    if json_file is not None:
+        write_json(
+            json_file, {"variants": {name: each.model_dump() for name, each in answers.items()}}
+        )

@@ -1,0 +1,8 @@
+"""How judged figures become statements: docs/statistics.md says what is decided how, and why.
+
+Pure functions: nothing here runs, reads or writes anything. Import it where a command needs it:
+SciPy takes half a second to load.
+"""
+
+# Of every interval and bound.
+CONFIDENCE = 0.95
