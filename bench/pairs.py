@@ -1,14 +1,10 @@
 """Two things compared in interleaved pairs, so that a slow minute of the machine meets both."""
 
-import math
-import statistics
 from argparse import ArgumentParser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.stats import t as student
-
-_CONFIDENCE = 0.95
+from spikelab.statistics.ratio import Ratio, ratio_of
 
 
 @dataclass(frozen=True)
@@ -17,19 +13,6 @@ class Side:
 
     name: str
     run: Callable[[], float]
-
-
-@dataclass(frozen=True)
-class Ratio:
-    """Geometric mean of the pairs' B / A.
-
-    `low` to `high` is its two-sided 95 % interval; `upper` is the one-sided 95 % bound.
-    """
-
-    mean: float
-    low: float
-    high: float
-    upper: float
 
 
 def pairs_parser(about: str | None) -> ArgumentParser:
@@ -60,13 +43,3 @@ def compare(a: Side, b: Side, pairs: int, unit: str) -> Ratio:
         flush=True,
     )
     return result
-
-
-def ratio_of(ratios: Sequence[float]) -> Ratio:
-    """Paired t on log-ratios: the unit of replication is the pair, not the request."""
-    logs = [math.log(ratio) for ratio in ratios]
-    mean, freedom = statistics.fmean(logs), len(logs) - 1
-    error = statistics.stdev(logs) / math.sqrt(len(logs))
-    two_sided = error * student.ppf((1 + _CONFIDENCE) / 2, freedom)
-    one_sided = error * student.ppf(_CONFIDENCE, freedom)
-    return Ratio(*map(math.exp, (mean, mean - two_sided, mean + two_sided, mean + one_sided)))
