@@ -75,14 +75,6 @@ USERS = Signal(
         Source.PROMETHEUS: f"sum by (driver) (max_over_time(loadtest:users{{{RUN}}}[$__interval]))"
     },
 )
-USERS_NOW = Signal(
-    name="users_now",
-    title="users",
-    unit=Unit.EXACT_COUNT,
-    about="virtual users running at the end of the time shown",
-    colour=Colour.WORKING,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:users{{{RUN}}}) or vector(0)"},
-)
 REQUESTS_IN_RANGE = Signal(
     name="requests_in_range",
     title="requests",

@@ -6,9 +6,8 @@ first are of the whole machine, the second of the target's network namespace.
 
 from dataclasses import replace
 
-from spikelab.signals import tomcat
+from spikelab.signals import load, tomcat
 from spikelab.signals.core import (
-    RUN,
     TARGET,
     Colour,
     Signal,
@@ -148,21 +147,9 @@ CPUS = _shown(
 CPU_TARGET = replace(
     tomcat.CPU_USED, name="cpu_target", title="target", about="cores that the target uses"
 )
-CPU_DRIVER = _shown(
-    "cpu_driver",
-    "driver ({{driver}})",
-    Unit.COUNT,
-    "cores that the load generator uses, its children included",
-    Colour.PREDICTED,
-    f"sum by (driver) (max_over_time(lab_driver_cpu_cores{{{RUN}}}[$__interval]))",
-)
-DRIVER_LIMITED = _shown(
-    "driver_limited",
-    "short of it",
-    Unit.COUNT,
-    "1 while the generator waits for a core: late answers may be its own",
-    Colour.FAILED,
-    f"max by (driver) (max_over_time(lab_driver_limited{{{RUN}}}[$__interval]))",
+# Beside the others of the machine it is one component.
+CPU_DRIVER = replace(
+    load.DRIVER_CPU, name="cpu_driver", title="driver ({{driver}})", colour=Colour.PREDICTED
 )
 
 

@@ -5,7 +5,7 @@ from grafana_foundation_sdk.builders import dashboard, timeseries
 from grafana.src.board import new_dashboard
 from grafana.src.panels.common import Text
 from grafana.src.panels.graphs import graph
-from spikelab.signals import machine, tomcat
+from spikelab.signals import load, machine, tomcat
 
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
 NO_TARGET = "No metrics of the target: is it running, and is its management port scraped?"
@@ -115,7 +115,7 @@ def _waiting() -> list[timeseries.Panel]:
                 "step measured meanwhile is inconclusive.",
                 NO_RUN,
             ),
-            [machine.CPU_DRIVER, machine.DRIVER_LIMITED],
+            [machine.CPU_DRIVER, load.DRIVER_LIMITED],
             width=QUARTER,
             height=HEIGHT,
         ),
