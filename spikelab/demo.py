@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from spikelab.console import say
-from spikelab.experiment import run_all
-from spikelab.plan_load import load_plan
+from spikelab.experiments.engine import run_all
+from spikelab.plans.load import load_plan
 from spikelab.record import RunRecord
 from spikelab.run import RunOptions
 from spikelab.runtime import Runtime

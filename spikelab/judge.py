@@ -5,7 +5,8 @@ import math
 from collections.abc import Sequence
 
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.plan import DriverName, Phase
+from spikelab.plans.model import DriverName
+from spikelab.plans.phases import Phase
 from spikelab.record import QUANTILES, Latency, Step, Verdict
 from spikelab.slo import Objective
 from spikelab.usage import Use

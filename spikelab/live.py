@@ -15,7 +15,8 @@ import httpx
 from spikelab.errors import LabError
 from spikelab.http_client import client
 from spikelab.judge import generator_limited
-from spikelab.plan import Phase, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.phases import Phase
 from spikelab.record import QUANTILES
 from spikelab.slo import Objective
 from spikelab.stores.influxdb import InfluxDB

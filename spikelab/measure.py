@@ -13,7 +13,8 @@ from spikelab.drivers.summary import PhaseSummary
 from spikelab.errors import LabError
 from spikelab.events import Event, write_events
 from spikelab.judge import spoiled
-from spikelab.plan import Phase, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.phases import Phase
 from spikelab.record import RunRecord, Step
 from spikelab.steps import build_step, judge
 from spikelab.stores.influxdb import InfluxDB

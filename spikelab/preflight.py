@@ -9,7 +9,7 @@ import psutil
 
 from spikelab.errors import LabError, UsageError
 from spikelab.host_facts import most_users
-from spikelab.plan import Plan
+from spikelab.plans.model import Plan
 from spikelab.runtime import Runtime
 from spikelab.stack_settings import load_stack_settings, target_settings_of
 from spikelab.target_settings import Value, load_target_declaration

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spikelab.console import err, say
 from spikelab.exposition import first, read_samples
-from spikelab.plan import Plan
+from spikelab.plans.model import Plan
 from spikelab.stores.prometheus import Prometheus
 
 _PLAIN_SECONDS = 5

@@ -1,6 +1,7 @@
 """The run record, results/<testid>/run.json: every figure of a run and what it was made with.
 
-`docs/run.schema.json` is generated from these models (`./lab test` fails when it is out of date).
+`docs/run.schema.json` is generated from these models (`python -m spikelab.schema`; `./lab test`
+fails when it is out of date).
 Durations are in seconds, rates per second, times ISO 8601 in UTC.
 """
 
@@ -85,6 +86,17 @@ class StepGenerator(_Strict):
     limited: bool | None = None
 
 
+class Resources(_Strict):
+    """What the target used during a step; null where the lab cannot see it."""
+
+    cpu_share: Annotated[float | None, Field(description="mean, of the cores it may use")] = None
+    memory_bytes: Annotated[int | None, Field(description="peak resident memory")] = None
+    open_files: Annotated[int | None, Field(description="peak of open file descriptors")] = None
+    worker_threads_share: Annotated[
+        float | None, Field(description="peak of busy worker threads, of threads.max")
+    ] = None
+
+
 class Step(_Strict):
     """One judged stretch of load."""
 
@@ -108,6 +120,10 @@ class Step(_Strict):
     dropped: int
     failures: int
     errors: Errors
+    slow: Annotated[
+        dict[str, int],
+        Field(description="good answers that missed an objective's latency limit, by objective"),
+    ] = {}
     response_bytes_mean: float | None
     latency_seconds: Latency
     latency_mean_seconds: Annotated[float | None, Field(description="of good answers")] = None
@@ -130,6 +146,7 @@ class Step(_Strict):
     component_cpu: Annotated[
         dict[str, float], Field(description="mean CPU cores used by the stack's components")
     ] = {}
+    resources: Resources = Resources()
     verdict: Verdict
 
     @property
@@ -161,6 +178,19 @@ class Connections(_Strict):
     accept_queue_limit: int | None = None
     listen_overflows: int | None = None
     policy: ConnectionPolicy
+
+
+class Prediction(_Strict):
+    """What a spike's users should see, from the target's settings alone: docs/connections.md."""
+
+    established_peak: int
+    good: int
+    failed: int
+    failure_classes: Annotated[
+        list[str], Field(description="in one of which each failed request should be")
+    ] = []
+    waves: list[Wave] = []
+    last_answer_seconds: float | None = None
 
 
 class QueueWait(_Strict):
@@ -199,10 +229,17 @@ class RunRecord(_Strict):
     ] = []
     verdict: Verdict = "inconclusive"
     experiment: str | None = None
+    values: Annotated[
+        dict[str, str | int | float | bool],
+        Field(description="of the plan's parameters, which the experiment set for this run"),
+    ] = {}
     sinks: list[str] = []
     target: TargetRecord
     connections: Connections
     queue_wait_seconds: QueueWait = QueueWait()
+    prediction: Annotated[
+        Prediction | None, Field(description="of a spike on the lab's own target")
+    ] = None
     steps: list[Step] = []
     generator: Generator = Generator()
     host: Host
@@ -246,10 +283,3 @@ def all_records() -> Iterator[RunRecord]:
         # A record writes to the folder that its testid names: it must be its own.
         if record.testid == path.parent.name:
             yield record
-
-
-def json_schema() -> dict[str, Any]:
-    """The published schema of run.json."""
-    schema = RunRecord.model_json_schema(by_alias=True)
-    schema["title"] = "Spikelab run record"
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -18,12 +18,14 @@ from spikelab.drivers.k6 import DASHBOARD_URL
 from spikelab.drivers.process import DriverProcess
 from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError
 from spikelab.events import mark_aborted
+from spikelab.experiments.cells import Cell
 from spikelab.history import write_history
 from spikelab.host_facts import host_record
 from spikelab.judge import generator_limited, judge_run
 from spikelab.live import LiveRun
 from spikelab.measure import Baseline, RunFigures
-from spikelab.plan import PROXY_PREFIX, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.values import PROXY_PREFIX
 from spikelab.progress import RunProgress
 from spikelab.record import (
     ConnectionPolicy,
@@ -38,7 +40,6 @@ from spikelab.runtime import Endpoints, Runtime
 from spikelab.stack_settings import DATABASE
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
-from spikelab.target_settings import Value
 from spikelab.target_view import Capacity, TargetView, prepare_target
 from spikelab.usage import Usage
 
@@ -51,16 +52,6 @@ class RunOptions:
     target_settings: Mapping[str, str] = field(default_factory=dict)
     live: bool = False
     own_target_elsewhere: bool = False
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One run of a plan: its variant, all its target settings, its repeat, its experiment."""
-
-    variant: str | None
-    settings: Mapping[str, Value]
-    repeat: int
-    experiment: str | None
 
 
 class Run:
@@ -133,6 +124,7 @@ class Run:
             started=now(),
             reasons=["still running"],
             experiment=self.cell.experiment,
+            values=dict(self.cell.values),
             sinks=self.sinks,
             target=TargetRecord(
                 url=_without_credentials(url),

@@ -4,7 +4,8 @@ from datetime import datetime, timedelta
 
 from spikelab.drivers.summary import PhaseSummary
 from spikelab.judge import generator_limited, judge_step
-from spikelab.plan import Phase, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.phases import Phase
 from spikelab.record import Step, StepGenerator
 from spikelab.usage import Usage
 

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from spikelab.console import out
 from spikelab.phase_table import show_phases
-from spikelab.plan_load import load_plan, plan_files
+from spikelab.plans.load import load_plan, plan_files
 from spikelab.record import Connections, RunRecord, Step
 from spikelab.runtime import ComponentStatus
 from spikelab.units import show_seconds

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Protocol
 
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.plan import DriverName, Plan
+from spikelab.plans.model import DriverName, Plan
 from spikelab.runtime import DriverCommand, Endpoints, Runtime
 
 

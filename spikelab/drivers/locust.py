@@ -8,7 +8,7 @@ from spikelab.drivers import Job
 from spikelab.drivers.process import ask
 from spikelab.drivers.summary import PhaseSummary, from_epoch_ms
 from spikelab.errors import LabError
-from spikelab.plan import DriverName, Plan
+from spikelab.plans.model import DriverName, Plan
 from spikelab.record import Errors, Latency
 from spikelab.runtime import DriverCommand, Runtime
 

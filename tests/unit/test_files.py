@@ -11,8 +11,9 @@ import yaml
 from dotenv import dotenv_values
 
 from spikelab import paths
-from spikelab.record import ERROR_CLASSES, json_schema
+from spikelab.record import ERROR_CLASSES
 from spikelab.runtime.addresses import PORTS
+from spikelab.schema import MODELS, json_schema
 from spikelab.target_settings import load_target_declaration
 from spikelab.tool_pins import declared_tools
 
@@ -124,6 +125,7 @@ def test_every_driver_sorts_failures_into_the_record_s_classes() -> None:
     assert set(re.findall(r"return '(\w+)'", k6)) == set(ERROR_CLASSES)
 
 
-def test_the_published_schema_is_that_of_the_code() -> None:
-    published = Path(paths.ROOT / "docs" / "run.schema.json").read_text()
-    assert json.loads(published) == json_schema()
+@pytest.mark.parametrize("name", MODELS)
+def test_the_published_schema_is_that_of_the_code(name: str) -> None:
+    published = Path(paths.ROOT / "docs" / f"{name}.schema.json").read_text()
+    assert json.loads(published) == json_schema(name)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from spikelab.errors import UsageError
-from spikelab.plan_load import load_plan, plan_files
+from spikelab.plans.load import load_plan, plan_files
 
 PLAN = """\
 name: mine

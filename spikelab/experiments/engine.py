@@ -6,10 +6,11 @@ from pathlib import Path
 from spikelab import preflight
 from spikelab.abandoned import close_abandoned
 from spikelab.errors import UsageError
+from spikelab.experiments.cells import Cell
 from spikelab.locks import only_run
-from spikelab.plan import Plan
+from spikelab.plans.model import Plan
 from spikelab.record import RunRecord, write_json
-from spikelab.run import Cell, Run, RunOptions, identity
+from spikelab.run import Run, RunOptions, identity
 from spikelab.runtime import Runtime
 
 
@@ -46,7 +47,7 @@ def _cells(plan: Plan, options: RunOptions) -> list[Cell]:
     names = names or [None]
     experiment = identity(plan.name) if len(names) * plan.repeats > 1 else None
     return [
-        Cell(name, chosen, repeat, experiment)
+        Cell(name, chosen, repeat, experiment, values={})
         for repeat in range(1, plan.repeats + 1)
         for name, chosen in zip(names, settings, strict=True)
     ]

@@ -3,189 +3,25 @@
 import math
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from spikelab import paths
 from spikelab.errors import did_you_mean
-from spikelab.runtime.addresses import TOPOLOGIES
+from spikelab.plans.parameters import Parameter
+from spikelab.plans.phases import Phase, Request, Target, in_order
+from spikelab.plans.studies import CapacitySearch, CompareBy, Preset, Sweep, Variant
+from spikelab.plans.values import PROXY_PREFIX, Duration, Name, Objectives, Strict
 from spikelab.slo import Objective, parse_objective
-from spikelab.units import parse_base_url, parse_duration
+from spikelab.units import parse_duration
 
-Scalar = str | int | float | bool
 DriverName = Literal["k6", "locust"]
 Sink = Literal["prometheus", "influxdb"]
-# Topologies in front of the lab's own target, as urls of a plan: `proxy:tunnel`.
-PROXY_PREFIX = "proxy:"
 # Raw samples of more requests than these cost more than they tell.
 _MOST_RAW_REQUESTS = 50_000
 # A rate's users, where neither the plan nor a latency objective says: so many seconds of it may be
 # on their way. k6/lib/executors.js has the same for runs by hand.
 _RATE_SECONDS_IN_FLIGHT = 2.0
 _FEWEST_RATE_USERS = 10
-# Scenarios of the drivers' own, which are no load.
-_RESERVED_PHASES = "spikelab-"
-
-
-def _duration(text: str) -> str:
-    parse_duration(text)
-    return text
-
-
-def _objective(text: str) -> str:
-    parse_objective(text)
-    return text
-
-
-def _url(text: str) -> str:
-    """Scheme, host and port of a server, or one of the proxy's topologies."""
-    if not text.startswith(PROXY_PREFIX):
-        return parse_base_url(text)
-    name = text.removeprefix(PROXY_PREFIX)
-    if name not in TOPOLOGIES:
-        known = ", ".join(PROXY_PREFIX + each for each in TOPOLOGIES)
-        raise ValueError(f"'{text}' is no topology of the proxy (known: {known})")
-    return text
-
-
-def _above_zero(text: str) -> str:
-    if parse_duration(text) <= 0:
-        raise ValueError("must be above 0")
-    return text
-
-
-def _a_second_or_more(text: str) -> str:
-    if parse_duration(text) < 1:
-        raise ValueError("must be a second or more")
-    return text
-
-
-def _below_an_hour(text: str) -> str:
-    if not 0 < parse_duration(text) < 3600:
-        raise ValueError("must be above 0 and below an hour")
-    return text
-
-
-def _phase_name(name: str) -> str:
-    if name.startswith(_RESERVED_PHASES):
-        raise ValueError(f"names that begin with '{_RESERVED_PHASES}' are the lab's own")
-    return name
-
-
-Duration = Annotated[str, AfterValidator(_duration)]
-Url = Annotated[str, AfterValidator(_url)]
-Name = Annotated[str, Field(pattern="^[a-z0-9-]+$", max_length=60)]
-
-
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Parameter(_Strict):
-    """A value that `--set NAME=…` changes; `${NAME}` in the plan stands for it."""
-
-    about: str
-    default: Scalar
-    minimum: float | None = None
-    maximum: float | None = None
-
-    @model_validator(mode="after")
-    def _default_is_in_range(self) -> Self:
-        self.check("default", self.default)
-        return self
-
-    def check(self, name: str, value: object) -> None:
-        """Raises ValueError when the value is of another type than the default, or out of range."""
-        if isinstance(self.default, str | bool):
-            if type(value) is not type(self.default):
-                raise ValueError(f"{name}={value}: must be like {self.default}")
-            return
-        whole = isinstance(self.default, int)
-        if isinstance(value, bool) or not isinstance(value, int if whole else int | float):
-            raise ValueError(f"{name}={value}: must be a {'whole ' if whole else ''}number")
-        if self.minimum is not None and value < self.minimum:
-            raise ValueError(f"{name}={value}: must be at least {self.minimum:,g}")
-        if self.maximum is not None and value > self.maximum:
-            raise ValueError(f"{name}={value}: must be at most {self.maximum:,g}")
-
-
-class Parameters(BaseModel):
-    """A plan's parameters alone: they are needed before the rest can be read."""
-
-    parameters: dict[str, Parameter]
-
-
-class Target(_Strict):
-    """Where the load goes: without a url, the lab's own target with these settings."""
-
-    url: Url | None = None
-    settings: dict[str, Scalar] = {}
-
-
-class Request(_Strict):
-    """The one request that a virtual user makes."""
-
-    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
-    path: Annotated[str, Field(pattern="^/")] = "/"
-    headers: dict[str, str] = {}
-    body: str | None = None
-    timeout: Annotated[Duration, AfterValidator(_below_an_hour)] = "60s"
-    keep_alive: bool = True
-
-
-class Phase(_Strict):
-    """A stretch of load. One that is not judged, such as a warm-up, is no step of the record.
-
-    `rate`: an open loop of `value` requests a second. `users`: a closed loop of so many users; in a
-    spike all at once and one request each, and `duration` is then the longest they may take.
-    """
-
-    name: Annotated[Name, AfterValidator(_phase_name)]
-    kind: Literal["users", "rate"]
-    value: Annotated[int | float, Field(gt=0, le=1_000_000)]
-    start: Duration | None = None
-    duration: Annotated[Duration, AfterValidator(_a_second_or_more)]
-    url: Url | None = None
-    ramp_up: Duration | None = None
-    period: Annotated[Duration, AfterValidator(_above_zero)] | None = None
-    body_bytes: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
-    most_users: Annotated[int, Field(ge=1)] | None = None
-    judged: bool = True
-
-    @model_validator(mode="after")
-    def _kind_and_keys_agree(self) -> Self:
-        if self.kind == "users":
-            if self.value != int(self.value):
-                raise ValueError(f"value {self.value}: users are a whole number")
-            self.value = int(self.value)
-            if self.most_users:
-                raise ValueError("most_users belongs to the kind rate")
-            if parse_duration(self.ramp_up or "0s") > self.duration_seconds:
-                raise ValueError("ramp_up is longer than the phase's duration")
-        elif self.ramp_up or self.period:
-            raise ValueError("ramp_up and period belong to the kind users")
-        return self
-
-    @property
-    def start_seconds(self) -> float:
-        """Since the start of the run; a plan has filled it in."""
-        return parse_duration(self.start or "0s")
-
-    @property
-    def duration_seconds(self) -> float:
-        return parse_duration(self.duration)
-
-    @property
-    def users(self) -> int:
-        """Virtual users that it may take."""
-        return self.most_users or int(self.value)
-
-
-class Variant(_Strict):
-    """Target settings that one side of a comparison runs with."""
-
-    name: Name
-    settings: dict[str, Scalar] = {}
-
 
 Named = TypeVar("Named", Phase, Variant)
 
@@ -196,16 +32,6 @@ def _unique_names(items: list[Named]) -> list[Named]:
         if names.count(name) > 1:
             raise ValueError(f"the name '{name}' stands twice")
     return items
-
-
-def _in_order(phases: list[Phase]) -> list[Phase]:
-    """A phase without a start follows the one before it."""
-    end = 0.0
-    for phase in phases:
-        if phase.start is None:
-            phase.start = f"{round(end, 3):.10g}s"
-        end = phase.start_seconds + phase.duration_seconds
-    return phases
 
 
 def _scripts(driver: DriverName) -> list[str]:
@@ -231,7 +57,7 @@ def _known_scripts(value: str | dict[DriverName, str]) -> str | dict[DriverName,
     return value
 
 
-class Plan(_Strict):
+class Plan(Strict):
     """A whole plan. Rates are requests per second, durations carry their unit."""
 
     name: Name
@@ -245,12 +71,17 @@ class Plan(_Strict):
         list[Phase],
         Field(min_length=1),
         AfterValidator(_unique_names),
-        AfterValidator(_in_order),
+        AfterValidator(in_order),
     ]
     phase_order: Literal["as-written", "alternating"] = "as-written"
-    slo: list[Annotated[str, AfterValidator(_objective)]] = []
+    slo: Objectives = []
     variants: Annotated[list[Variant], AfterValidator(_unique_names)] = []
     repeats: Annotated[int, Field(ge=1, le=1000)] = 1
+    cool_down: Duration = "0s"
+    sweep: Sweep | None = None
+    capacity: CapacitySearch | None = None
+    compare: CompareBy | None = None
+    presets: dict[Name, Preset] = {}
     sinks: list[Sink] | None = None
     needs: list[Literal["redis"]] = []
 

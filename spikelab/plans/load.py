@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,8 +11,11 @@ from pydantic import ValidationError
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.plan import Parameter, Parameters, Plan, Request, Scalar
-from spikelab.plan_file import first_mistake, read_mapping
+from spikelab.plans.file import first_mistake, read_mapping
+from spikelab.plans.model import Plan
+from spikelab.plans.parameters import Parameter, Parameters
+from spikelab.plans.phases import Request
+from spikelab.plans.values import Scalar
 from spikelab.units import parse_whole_number
 
 
@@ -20,12 +24,39 @@ def plan_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(paths.PLANS.glob("*.yaml"))}
 
 
-def load_plan(
+@dataclass(frozen=True)
+class PlanSource:
+    """A plan's file with what the command line changed; it makes the plan of each run."""
+
+    path: Path
+    data: Mapping[str, Any]
+    values: Mapping[str, Scalar]
+    sinks: Sequence[str] = ()
+
+    def plan(self, values: Mapping[str, Scalar] | None = None) -> Plan:
+        """The plan with its parameters filled in, `values` before all others.
+
+        Raises UsageError naming file, line, key and cure.
+        """
+        try:
+            filled = _substitute(
+                dict(self.data), {**self.values, **(values or {})}, paths.shown(self.path)
+            )
+            plan = Plan.model_validate(filled)
+            if not self.sinks:
+                return plan
+            all_sinks = list(dict.fromkeys([*plan.effective_sinks, *self.sinks]))
+            return Plan.model_validate({**plan.model_dump(), "sinks": all_sinks})
+        except ValidationError as error:
+            raise first_mistake(error, Plan, self.path) from error
+
+
+def open_plan(
     name: str,
     assignments: Iterable[str] = (),
     driver: str | None = None,
     sinks: Sequence[str] = (),
-) -> Plan:
+) -> PlanSource:
     """A plan by the name of a ready one or the path of a file, with `--set key=value` applied, for
     another driver than it names, and with more sinks.
 
@@ -37,17 +68,23 @@ def load_plan(
         data["driver"] = driver
     try:
         declared = Parameters.model_validate({"parameters": data.get("parameters") or {}})
-        parameters = declared.parameters
-        values = {key: parameter.default for key, parameter in parameters.items()}
-        for assignment in assignments:
-            _assign(data, parameters, values, assignment)
-        plan = Plan.model_validate(_substitute(data, values, paths.shown(path)))
-        if not sinks:
-            return plan
-        all_sinks = list(dict.fromkeys([*plan.effective_sinks, *sinks]))
-        return Plan.model_validate({**plan.model_dump(), "sinks": all_sinks})
     except ValidationError as error:
         raise first_mistake(error, Plan, path) from error
+    parameters = declared.parameters
+    values = {key: parameter.default for key, parameter in parameters.items()}
+    for assignment in assignments:
+        _assign(data, parameters, values, assignment)
+    return PlanSource(path, data, values, sinks)
+
+
+def load_plan(
+    name: str,
+    assignments: Iterable[str] = (),
+    driver: str | None = None,
+    sinks: Sequence[str] = (),
+) -> Plan:
+    """`open_plan` with the parameters as they are."""
+    return open_plan(name, assignments, driver, sinks).plan()
 
 
 def _find(name: str) -> Path:

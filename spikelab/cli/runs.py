@@ -1,0 +1,129 @@
+"""Commands for runs: run, demo, runs, plans, import."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from spikelab import demo as demo_command
+from spikelab import import_runs, paths, tables
+from spikelab.abandoned import close_abandoned
+from spikelab.cli.app import command
+from spikelab.cli.options import (
+    DriverOption,
+    JsonOption,
+    LabelOption,
+    OwnTargetOption,
+    RuntimeOption,
+    SetOption,
+    SinkOption,
+    TargetSetOption,
+    assigned,
+    require_writable,
+)
+from spikelab.cli.stack import running, start
+from spikelab.console import out
+from spikelab.errors import EXIT_FAILED, EXIT_INCONCLUSIVE, EXIT_OK, EXIT_SLO_MISSED
+from spikelab.experiments import engine
+from spikelab.importers.formats import FORMATS
+from spikelab.links import dashboard_url
+from spikelab.locks import no_run
+from spikelab.plans.load import load_plan
+from spikelab.record import RunRecord, all_records
+from spikelab.run import RunOptions
+from spikelab.runtime import Runtime
+from spikelab.runtime.choice import current
+
+
+@command("demo")
+def demo(runtime: RuntimeOption = None, json_file: JsonOption = None) -> None:
+    """Start the stack and run 1,000 users on 200 worker threads, then on 500."""
+    require_writable(json_file)
+    started = start(runtime)
+    _finish(started, demo_command.run(started), json_file)
+
+
+@command("run")
+def run(
+    plan: Annotated[str, typer.Argument(help="a ready plan's name, or a file")],
+    assignments: SetOption = None,
+    target_settings: TargetSetOption = None,
+    labels: LabelOption = None,
+    json_file: JsonOption = None,
+    driver: DriverOption = None,
+    sinks: SinkOption = None,
+    live: Annotated[bool, typer.Option(help="serve k6's own dashboard during the run")] = False,
+    i_own_this_target: OwnTargetOption = False,
+) -> None:
+    """Run a plan and judge it. Exit 0: within the SLO, 99: missed, 3: inconclusive."""
+    loaded = load_plan(plan, assignments or [], driver, sinks or [])
+    options = RunOptions(
+        labels=assigned(labels, "--label"),
+        target_settings=assigned(target_settings, "--target-set"),
+        live=live,
+        own_target_elsewhere=i_own_this_target,
+    )
+    require_writable(json_file)
+    engine.check(loaded, options)
+    runtime = running()
+    _finish(runtime, engine.run_all(runtime, loaded, options), json_file)
+
+
+def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None) -> NoReturn:
+    """Runs, then shows what there is, also when a later run fails; ends with the worst verdict."""
+    records: list[RunRecord] = []
+    try:
+        records.extend(runs)
+    finally:
+        if records:
+            _show(runtime, records, json_file)
+    if not all(record.valid for record in records):
+        raise typer.Exit(EXIT_FAILED)
+    verdicts = {record.verdict for record in records}
+    if "fail" in verdicts:
+        raise typer.Exit(EXIT_SLO_MISSED)
+    raise typer.Exit(EXIT_INCONCLUSIVE if "inconclusive" in verdicts else EXIT_OK)
+
+
+def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) -> None:
+    tables.show_results(records)
+    grafana = runtime.endpoints().grafana
+    for record in records:
+        if grafana:
+            out.print(f"dashboard  {dashboard_url(grafana, record)}", markup=False)
+        out.print(f"record     {paths.shown(record.folder / 'run.json')}", markup=False)
+    if json_file is not None:
+        engine.write_result(json_file, records)
+
+
+@command("runs")
+def runs() -> None:
+    """List the recorded runs, newest first."""
+    with no_run() as idle:
+        if idle:
+            close_abandoned(current().endpoints().influxdb)
+    tables.show_runs(list(all_records()))
+
+
+@command("plans")
+def plans() -> None:
+    """List the ready plans."""
+    tables.show_plans()
+
+
+@command("import")
+def import_(
+    format_name: Annotated[str, typer.Argument(metavar="FORMAT", help=", ".join(FORMATS))],
+    path: Annotated[Path, typer.Argument(help="a report, or a folder of reports")],
+    slo: Annotated[
+        list[str] | None,
+        typer.Option("--slo", metavar="OBJECTIVE", help="judge each rate by it: 'p95 < 1s'"),
+    ] = None,
+    json_file: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="write which rates were held")
+    ] = None,
+) -> None:
+    """Turn reports of vegeta, k6, Locust or Fortio into runs. Exit 0: read, whatever they say."""
+    require_writable(json_file)
+    import_runs.run(format_name, path, slo or [], json_file)

@@ -1,0 +1,116 @@
+"""Commands for the stack: up, down, status, doctor, logs, open."""
+
+import os
+import webbrowser
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from spikelab import doctor as doctor_command
+from spikelab import tables
+from spikelab.cli.app import command
+from spikelab.cli.options import RuntimeOption
+from spikelab.console import out, say
+from spikelab.errors import EXIT_FAILED, EXIT_OK, LabError, RunInterruptedError, UsageError
+from spikelab.locks import going_run
+from spikelab.runtime import COMPONENTS, Runtime
+from spikelab.runtime.choice import choose, current, remember
+
+
+@command("up")
+def up(
+    runtime: RuntimeOption = None,
+    without: Annotated[
+        str, typer.Option(help="leave out: grafana, influxdb, or both with a comma")
+    ] = "",
+    on_demand: Annotated[
+        str, typer.Option("--with", help="start as well: proxy, redis, or both with a comma")
+    ] = "",
+) -> None:
+    """Start the stack and wait until it is healthy."""
+    start(runtime, _names(without), _names(on_demand))
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def start(asked: str | None, without: Sequence[str] = (), on_demand: Sequence[str] = ()) -> Runtime:
+    """Starts the stack in the runtime asked for, says where everything is, and returns it."""
+    if on_demand and (going := going_run()):
+        # Redis restarts the target, and either takes its share of the machine.
+        raise LabError(f"a run is going: {going}: wait for it, or stop it with Ctrl-C")
+    runtime, reason = choose(asked)
+    say(f"runtime: {runtime.name} ({reason})")
+    # Before the start: `down` has to find what an interrupted `up` has begun.
+    remember(runtime)
+    try:
+        runtime.up(without, on_demand)
+    except KeyboardInterrupt as error:
+        raise RunInterruptedError(
+            "interrupted: what has started stays up: ./lab down stops it"
+        ) from error
+    addresses = runtime.endpoints()
+    for name in ("target", "prometheus", "influxdb", "redis", "grafana"):
+        if getattr(addresses, name):
+            say(f"{name:<10} {getattr(addresses, name)}")
+    for name, url in (addresses.proxy or {}).items():
+        say(f"{'proxy':<10} {url} ({name})")
+    return runtime
+
+
+@command("down")
+def down() -> None:
+    """Stop the stack; what it stored stays."""
+    going = going_run()
+    if going:
+        raise LabError(f"a run is going: {going}: wait for it, or stop it with Ctrl-C")
+    say("stopped" if current().down() else "nothing was running")
+
+
+@command("status")
+def status() -> None:
+    """Show every component's state; exit 1 when one that was started has died."""
+    components = current().status()
+    tables.show_status(components)
+    if going := going_run():
+        say(f"run {going}")
+    if any(component.state not in ("running", "starting", "stopped") for component in components):
+        raise typer.Exit(EXIT_FAILED)
+
+
+@command("doctor")
+def doctor() -> None:
+    """Check this machine, and say for each thing what it limits."""
+    raise typer.Exit(EXIT_OK if doctor_command.run() else EXIT_FAILED)
+
+
+def running() -> Runtime:
+    """The runtime that is up; where nothing runs at all, it is started as `up` would."""
+    runtime = current()
+    if any(component.running for component in runtime.status()):
+        return runtime
+    return start(None)
+
+
+@command("logs")
+def logs(
+    component: Annotated[str, typer.Argument(help=", ".join(COMPONENTS))],
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="wait for more")] = False,
+) -> None:
+    """Print a component's log."""
+    if component not in COMPONENTS:
+        raise UsageError(f"unknown component '{component}' (known: {', '.join(COMPONENTS)})")
+    argv = current().log_command(component, follow)
+    os.execvp(argv[0], argv)
+
+
+@command("open")
+def open_dashboard() -> None:
+    """Open Grafana in the browser."""
+    grafana = current().endpoints().grafana
+    if grafana is None:
+        raise LabError("Grafana is not running: ./lab up says what is missing")
+    out.print(grafana)
+    webbrowser.open(grafana)

@@ -1,0 +1,112 @@
+"""The state of an experiment on disk, results/<experiment>/experiment.json: which runs it is made
+of, which of them are done, and what they answered.
+
+`docs/experiment.schema.json` is generated from these models. Written after every run, so that an
+experiment that was interrupted goes on from there.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spikelab import paths
+from spikelab.plans.values import Scalar
+from spikelab.record import RunRecord, write_json
+
+SCHEMA_VERSION = 1
+FILE = "experiment.json"
+Kind = Literal["run", "sweep", "capacity", "comparison"]
+State = Literal["going", "stopped", "finished"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class CellState(_Strict):
+    """One planned run. `testid` is that of its valid run, null until there is one."""
+
+    values: dict[str, Scalar] = {}
+    variant: str | None = None
+    repeat: int = 1
+    testid: str | None = None
+    attempts: Annotated[
+        list[str], Field(description="runs of this cell that are no result, by their testid")
+    ] = []
+
+    @property
+    def done(self) -> bool:
+        return self.testid is not None
+
+
+class ExperimentState(_Strict):
+    """The whole file. `cells` are in the order of their runs; a capacity search adds to them as
+    it goes. `answer` is what the experiment found, in the form of its kind."""
+
+    schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
+    experiment: str
+    kind: Kind
+    plan: str
+    about: str = ""
+    digest: Annotated[
+        str, Field(description="of the plan and of all that the command line changed in it")
+    ]
+    labels: dict[str, str] = {}
+    seed: int | None = None
+    order: str = "as-written"
+    slo: list[str] = []
+    started: datetime
+    ended: datetime | None = None
+    state: State = "going"
+    reason: Annotated[str | None, Field(description="why it was stopped")] = None
+    cells: list[CellState] = []
+    answer: dict[str, Any] | None = None
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    @property
+    def folder(self) -> Path:
+        return paths.RESULTS / self.experiment
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True)
+
+    def save(self) -> None:
+        """Writes experiment.json whole or not at all."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self.folder / FILE, self.to_json())
+
+    def records(self) -> Iterator[RunRecord]:
+        """The records of the runs that are done, in the order of the cells; one that cannot be
+        read is left out."""
+        for cell in self.cells:
+            if cell.testid is not None and (record := read_record(cell.testid)) is not None:
+                yield record
+
+
+def read_record(testid: str) -> RunRecord | None:
+    """A run's record by its testid; None where there is none that can be read."""
+    try:
+        return RunRecord.model_validate_json((paths.RESULTS / testid / "run.json").read_bytes())
+    except (ValidationError, OSError):
+        return None
+
+
+def read_state(experiment: str) -> ExperimentState | None:
+    """An experiment's state by its name; None where there is none that can be read."""
+    try:
+        text = (paths.RESULTS / experiment / FILE).read_bytes()
+        state = ExperimentState.model_validate_json(text)
+    except (ValidationError, OSError):
+        return None
+    return state if state.experiment == experiment else None
+
+
+def all_states() -> Iterator[ExperimentState]:
+    """The readable states under results/, newest first."""
+    for path in sorted(paths.RESULTS.glob(f"*/{FILE}"), reverse=True):
+        if (state := read_state(path.parent.name)) is not None:
+            yield state
