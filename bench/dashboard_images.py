@@ -19,7 +19,7 @@ from spikelab.runtime.choice import current
 
 _FOLDER = paths.ROOT / "docs" / "images"
 # A spike in waves, then a rate: both kinds of load are on every picture.
-_BEFORE = (["blacklist", "--set", "duration=10s"], ["tomcat-spike"])
+_BEFORE = (["blacklist", "--set", "duration=10s", "--set", "repeats=1"], ["tomcat-spike"])
 _DURING = ["steady", "--set", "rate=300", "--set", "duration=10m", "--sink", "influxdb"]
 _UNTIL_SEEN_SECONDS = 30
 _COMPARED = 2

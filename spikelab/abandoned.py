@@ -1,15 +1,18 @@
 """What earlier runs left undone because the lab or InfluxDB died: the next command does it."""
 
 from datetime import UTC, datetime
+from pathlib import Path
 
 from spikelab.events import mark_aborted, write_kept
+from spikelab.experiments.state import all_states
 from spikelab.history import write_history
-from spikelab.record import RunRecord, all_records
+from spikelab.record import all_records
 from spikelab.stores.influxdb import InfluxDB
 
 
 def close_abandoned(influxdb_url: str | None) -> None:
-    """Closes every open record and its phases, and writes phases that were kept for later.
+    """Closes every open record and its phases, writes phases that were kept for later, and stops
+    experiments that count as going.
 
     To be called only while no run is going.
     """
@@ -17,15 +20,20 @@ def close_abandoned(influxdb_url: str | None) -> None:
         write_kept(InfluxDB(influxdb_url))
     for record in all_records():
         if record.ended is None:
-            record.ended = _last_sign(record)
+            record.ended = _last_written(record.folder)
             record.reasons = ["the lab was killed during the run"]
             record.save()
             if influxdb_url:
                 mark_aborted(InfluxDB(influxdb_url), record, record.ended)
                 write_history(record, InfluxDB(influxdb_url))
+    for state in all_states():
+        if state.state == "going":
+            state.state, state.reason = "stopped", "the lab was killed"
+            state.ended = _last_written(state.folder)
+            state.save()
 
 
-def _last_sign(record: RunRecord) -> datetime:
-    """When the run last wrote a file."""
-    written = max(path.stat().st_mtime for path in record.folder.iterdir())
+def _last_written(folder: Path) -> datetime:
+    """When the run, or the experiment, last wrote a file."""
+    written = max(path.stat().st_mtime for path in folder.iterdir())
     return datetime.fromtimestamp(written, UTC)

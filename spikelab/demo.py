@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from spikelab.console import say
 from spikelab.experiments.engine import run_all
-from spikelab.plans.load import load_plan
+from spikelab.plans.load import open_plan
 from spikelab.record import RunRecord
 from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
@@ -12,6 +12,6 @@ from spikelab.runtime import Runtime
 
 def run(runtime: Runtime) -> Iterator[RunRecord]:
     """Both runs of plans/demo.yaml."""
-    plan = load_plan("demo")
-    say(f"demo: {plan.about}")
-    return run_all(runtime, plan, RunOptions())
+    source = open_plan("demo")
+    say(f"demo: {source.plan().about}")
+    return run_all(runtime, source, RunOptions())

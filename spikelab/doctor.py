@@ -15,6 +15,8 @@ from rich.text import Text
 
 from spikelab import paths
 from spikelab.console import out
+from spikelab.cores import chosen_cores, usable_cpus
+from spikelab.errors import UsageError
 from spikelab.host_facts import USER_BYTES, ephemeral_ports, most_users, open_files, sysctl
 from spikelab.runtime.addresses import PORTS
 from spikelab.runtime.docker import DockerRuntime
@@ -132,15 +134,18 @@ def accept_queue() -> Finding:
 
 
 def cores() -> Finding:
-    count = os.cpu_count() or 1
-    if count < 4:
-        return Finding(
-            "cores",
-            "limits",
-            str(count),
-            "driver and target share them: rates are lower than on separate machines",
-        )
-    return Finding("cores", "ok", str(count))
+    usable = usable_cpus()
+    count = str(len(usable) or os.cpu_count() or 1)
+    settings = load_stack_settings().values
+    try:
+        always = chosen_cores(settings, usable, separate=False)
+        separate = chosen_cores(settings, usable, separate=True)
+    except UsageError as error:
+        return Finding("cores", "limits", count, f"no run: {error}")
+    if separate is None:
+        limit = "driver and target share them: rates are lower than on separate machines"
+        return Finding("cores", "limits", count, limit)
+    return Finding("cores", "ok", count, f"{'runs' if always else 'comparisons'}: {separate}")
 
 
 def memory() -> Finding:

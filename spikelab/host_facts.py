@@ -7,7 +7,8 @@ from pathlib import Path
 
 import psutil
 
-from spikelab.record import Host
+from spikelab.cores import Cores
+from spikelab.record import Host, HostCores
 
 _SYSCTLS = {
     "somaxconn": "net/core/somaxconn",
@@ -59,9 +60,14 @@ def most_users() -> list[tuple[int, str]]:
     return sorted(limits)
 
 
-def host_record() -> Host:
+def host_record(cores: Cores | None = None) -> Host:
     limits: dict[str, int | str | None] = {"open_files": open_files()}
     for name, path in _SYSCTLS.items():
         text = sysctl(path)
         limits[name] = int(text) if text is not None and text.isdigit() else text
-    return Host(kernel=platform.release(), cpus=os.cpu_count() or 1, limits=limits)
+    return Host(
+        kernel=platform.release(),
+        cpus=os.cpu_count() or 1,
+        cores=HostCores(driver=list(cores.driver), target=list(cores.target)) if cores else None,
+        limits=limits,
+    )

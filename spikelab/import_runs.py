@@ -7,7 +7,8 @@ from pathlib import Path
 from spikelab import paths, tables
 from spikelab.console import say
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.held_rates import by_variant, held_rates
+from spikelab.experiments.state import CellState, ExperimentState, read_state
+from spikelab.held_rates import Rates, by_variant, held_rates
 from spikelab.importers import sources
 from spikelab.importers.formats import FORMATS, Format
 from spikelab.importers.records import Imported, build_record, digest_of, find_record
@@ -30,6 +31,7 @@ def run(format_name: str, path: Path, slo: Sequence[str], json_file: Path | None
         for imported in found:
             _check_can_be_judged(imported, objectives)
     records = _save(found, objectives)
+    _keep_together(records, objectives)
     if objectives:
         _judge(records, json_file)
     else:
@@ -96,8 +98,45 @@ def _experiment(found: Sequence[Imported], earlier: Iterable[RunRecord | None]) 
     return f"{found[0].source.group}-{together[:12]}"
 
 
+def _keep_together(records: Sequence[RunRecord], objectives: Sequence[Objective]) -> None:
+    """The state of the sweep that a folder's runs are, so that a report of it can be made. Runs
+    that are there already keep theirs, unless they are judged anew."""
+    experiment = records[0].experiment
+    if experiment is None or (read_state(experiment) and not objectives):
+        return
+    cells = [
+        CellState(
+            values={} if step.offered_rate is None else {"rate": step.offered_rate},
+            variant=step.variant,
+            repeat=step.repeat,
+            testid=record.testid,
+        )
+        for record in records
+        for step in record.steps
+    ]
+    answers = {name: held_rates(rates) for name, rates in _rates(records).items()}
+    ExperimentState(
+        experiment=experiment,
+        kind="sweep",
+        plan=records[0].plan,
+        about="imported",
+        digest=experiment.rpartition("-")[2],
+        slo=[objective.text for objective in objectives],
+        started=min(record.started for record in records),
+        ended=max(record.ended or record.started for record in records),
+        state="finished",
+        order="imported",
+        cells=cells,
+        answer={"variants": {name: each.model_dump() for name, each in answers.items()}},
+    ).save()
+
+
+def _rates(records: Sequence[RunRecord]) -> dict[str, Rates]:
+    return by_variant(step for record in records for step in record.steps)
+
+
 def _judge(records: Sequence[RunRecord], json_file: Path | None) -> None:
-    variants = by_variant(step for record in records for step in record.steps)
+    variants = _rates(records)
     answers = {variant: held_rates(rates) for variant, rates in variants.items()}
     show_rates(variants, answers)
     if json_file is not None:

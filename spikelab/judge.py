@@ -1,12 +1,16 @@
 """Verdicts. Three-valued: pass, fail, inconclusive. A run that the stack or the generator spoiled
-is invalid and decides nothing."""
+is invalid and decides nothing.
+
+Runs, sweeps and imports judge a step by its figures (`judge_step`): an objective holds or not. A
+capacity search judges the same step by its counts (`judge_by_bounds`), which may be too few.
+"""
 
 import math
 from collections.abc import Sequence
 
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.plans.model import DriverName
 from spikelab.plans.phases import Phase
+from spikelab.plans.scripts import DriverName
 from spikelab.record import QUANTILES, Latency, Step, Verdict
 from spikelab.slo import Objective
 from spikelab.usage import Use
@@ -20,6 +24,10 @@ _LIMITED_WAITING_PER_CPU = 0.5
 _LIMITED_WAITING_PER_CORE_USED = 2.0
 # A step that started less than this share of its offered rate cannot hold that rate.
 _ENOUGH_STARTED = 0.98
+# The same in a search for the rate that is held.
+_ENOUGH_FOR_CAPACITY = 0.99
+# One answer that is late is a straggler, not a queue.
+_FEWEST_LATE = 2
 # A drain that short is the last answers' own time.
 _SHORT_DRAIN_SECONDS = 1.0
 
@@ -64,6 +72,49 @@ def judge_step(step: Step, objectives: Sequence[Objective], tried: int | None) -
     return "pass" if met else "fail"
 
 
+def judge_by_bounds(step: Step, objectives: Sequence[Objective]) -> Verdict:
+    """The verdict of a step of a capacity search, by exact bounds of the share of misses.
+
+    The step has its verdict by `judge_step`, whose guards hold here as well. It must have started
+    99 % of its rate (but for one request). Raises KeyError where the step has no count for a
+    latency objective: a run of k6 or Locust has one for each objective of its phase.
+    """
+    if step.verdict == "inconclusive":
+        return "inconclusive"
+    short = _short_of_capacity(step)
+    if short:
+        return short
+    if step.offered_rate and _leaves_a_queue(step, objectives):
+        return "fail"
+    verdicts = {objective_by_bounds(step, objective) for objective in objectives}
+    if "fail" in verdicts:
+        return "fail"
+    return "inconclusive" if "inconclusive" in verdicts or not verdicts else "pass"
+
+
+def objective_by_bounds(step: Step, objective: Objective) -> Verdict:
+    """Of one objective alone, whatever else the step missed."""
+    from spikelab.statistics.shares import allowed_share, judge_share  # noqa: PLC0415
+
+    misses = step.failures + step.dropped
+    if objective.key != "success":
+        misses += step.slow[objective.text]
+    return judge_share(misses, step.requests + step.dropped, allowed_share(objective))
+
+
+def _short_of_capacity(step: Step) -> Verdict | None:
+    """Fail where the target kept the rate from being started, None where enough of it was."""
+    if not step.offered_rate or not step.started_rate:
+        return None
+    due = step.offered_rate * step.requests / step.started_rate
+    enough = round(_ENOUGH_FOR_CAPACITY * due, 9) - 1
+    if step.requests >= enough:
+        return None
+    # Dropped, or Locust's users waited. Else k6 itself was a little behind.
+    held_back = step.requests + step.dropped >= enough or not started_enough(step)
+    return "fail" if held_back else "inconclusive"
+
+
 def started_enough(step: Step) -> bool:
     """Whether the offered rate was really begun; a closed loop offers none."""
     # Rounded: 98 % of a rate is rarely a number that binary has exactly.
@@ -72,8 +123,25 @@ def started_enough(step: Step) -> bool:
 
 
 def _leaves_a_queue(step: Step, objectives: Sequence[Objective]) -> bool:
-    limits = [objective.limit for objective in objectives if objective.key != "success"]
-    return bool(limits) and step.drain_seconds > max(*limits, _SHORT_DRAIN_SECONDS)
+    """Whether who came last found a queue longer than the loosest latency limit.
+
+    Of the requests that were due in so much time before the end, more than the objective allows
+    (with 95 % confidence) were then answered after as much time again.
+    Without counts, as in an imported report, the last answer alone decides.
+    """
+    latency = [objective for objective in objectives if objective.key != "success"]
+    if not latency:
+        return False
+    loosest = max(latency, key=lambda objective: objective.limit)
+    spare = max(loosest.limit, _SHORT_DRAIN_SECONDS)
+    if step.late_answers is None:
+        return step.drain_seconds > spare
+    if step.late_answers < _FEWEST_LATE:
+        return False
+    from spikelab.statistics.shares import allowed_share, judge_share  # noqa: PLC0415
+
+    last = max(step.late_answers, min(step.requests, round((step.started_rate or 0) * spare)))
+    return judge_share(step.late_answers, last, allowed_share(loosest)) == "fail"
 
 
 def with_drops(latency: Latency, requests: int, dropped: int) -> dict[str, float | None]:

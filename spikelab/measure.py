@@ -16,12 +16,15 @@ from spikelab.judge import spoiled
 from spikelab.plans.model import Plan
 from spikelab.plans.phases import Phase
 from spikelab.record import RunRecord, Step
+from spikelab.resources import fill_resources
 from spikelab.steps import build_step, judge
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
-from spikelab.stores.samples import missing_samples, step_waves
+from spikelab.stores.samples import good_answer_seconds, missing_samples, waves
 from spikelab.target_view import Capacity, TargetView
 from spikelab.usage import Usage
+
+TARGET_DIED = "the target died or was restarted during the run"
 
 
 @dataclass(frozen=True)
@@ -54,18 +57,20 @@ class RunFigures:
         self._repeat = repeat
         self._prometheus = prometheus
         self._influxdb = influxdb
+        self._target: Usage | None = None
         self.reasons: list[str] = []
 
     def fill_steps(
         self, happened: Sequence[PhaseSummary], driver: Usage, components: Mapping[str, Usage]
     ) -> None:
         """The steps, from the driver's summary and what the processes used."""
+        self._target = components.get("target")
         for phase, summary in zip(self._plan.phases, happened, strict=True):
             self.reasons += spoiled(phase, summary, self._plan.spike)
             if not phase.judged:
                 continue
             step = build_step(phase, summary, self._plan, self._variant, self._repeat)
-            judge(step, phase, self._plan, driver, self._record.host.cpus)
+            judge(step, phase, self._plan, driver, self._record.host.driver_cpus)
             step.component_cpu = _cores(components, step)
             self._record.steps.append(step)
         if self._influxdb:
@@ -82,9 +87,9 @@ class RunFigures:
         assert record.ended is not None
         if view is None:
             return
-        target_figures.settle(record.ended)
+        target_figures.settle(self._prometheus, record.ended)
         if view.start_time() != before.born:
-            self.reasons.append("the target died or was restarted during the run")
+            self.reasons.append(TARGET_DIED)
         with self._incomplete("this run's record lacks some of the target's figures"):
             record.connections = target_figures.connections(
                 self._prometheus,
@@ -98,6 +103,7 @@ class RunFigures:
                 self._prometheus, record.started, record.ended, before.born
             )
             self._fill_server_means(before)
+            fill_resources(record.steps, self._prometheus, self._target)
 
     def _fill_server_means(self, before: Baseline) -> None:
         path = self._plan.request.path.partition("?")[0]
@@ -137,7 +143,9 @@ class RunFigures:
             if missing:
                 self._warn(f"{step.name}: InfluxDB lacks {missing:,} of {step.requests:,} samples")
             elif self._plan.spike:
-                step.waves = step_waves(influxdb, self._record.testid, step)
+                seconds = good_answer_seconds(influxdb, self._record.testid, step)
+                step.waves = waves(seconds, step.start_spread_seconds or 0.0)
+                step.last_good_seconds = round(max(seconds), 3) if seconds else None
 
     def _warn(self, text: str) -> None:
         warn(text)

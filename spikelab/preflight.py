@@ -3,6 +3,7 @@
 import ipaddress
 import socket
 from collections.abc import Mapping
+from functools import cache
 from urllib.parse import urlsplit
 
 import psutil
@@ -10,11 +11,14 @@ import psutil
 from spikelab.errors import LabError, UsageError
 from spikelab.host_facts import most_users
 from spikelab.plans.model import Plan
+from spikelab.plans.studies import Variant
 from spikelab.runtime import Runtime
 from spikelab.stack_settings import load_stack_settings, target_settings_of
 from spikelab.target_settings import Value, load_target_declaration
 
 _CONNECT_SECONDS = 5
+# Read once: a sweep asks for the settings of hundreds of runs.
+_declaration = cache(load_target_declaration)
 
 
 def require_stack(runtime: Runtime, plan: Plan) -> None:
@@ -70,21 +74,23 @@ def _of_this_machine(address: str) -> bool:
     return address in own
 
 
-def target_settings(plan: Plan, given: Mapping[str, str]) -> list[dict[str, Value]]:
-    """Every setting of the lab's own target, for each variant; one empty set for another target.
+def target_settings(
+    plan: Plan, variant: Variant | None, given: Mapping[str, str]
+) -> dict[str, Value]:
+    """Every setting of the lab's own target in this variant's run; none for another target.
 
     Raises UsageError for a setting that is unknown, out of range or not the lab's to change.
     """
-    variants = [variant.settings for variant in plan.variants] or [{}]
+    own = variant.settings if variant else {}
     if plan.foreign_urls:
-        if given or plan.target.settings or any(variants):
+        # A variant with a url of its own stands beside others on the lab's target.
+        others = variant is not None and variant.url is not None
+        if own or (not others and (given or plan.target.settings)):
             raise UsageError(
                 "target settings apply to the lab's own target, and this plan's is "
                 + ", ".join(sorted(plan.foreign_urls))
             )
-        return [{} for _ in variants]
-    declaration = load_target_declaration()
+        return {}
+    declaration = _declaration()
     defaults = target_settings_of(load_stack_settings().values, declaration.settings)
-    return [
-        declaration.resolve(defaults, plan.target.settings, variant, given) for variant in variants
-    ]
+    return declaration.resolve(defaults, plan.target.settings, own, given)

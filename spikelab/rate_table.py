@@ -30,7 +30,7 @@ def show_rates(variants: dict[str, Rates], answers: dict[str, HeldRates]) -> Non
             table.add_row(variant, f"{rate:,.15g}", *_cells(repeats))
     out.print(table)
     for variant, answer in answers.items():
-        out.print(f"{variant or 'it'}: {_sentence(answer)}", markup=False)
+        out.print(f"{variant or 'it'}: {held_sentence(answer)}", markup=False)
 
 
 def _cells(repeats: Sequence[Step]) -> list[str | Text]:
@@ -54,7 +54,8 @@ def _success(step: Step) -> str:
     return f"{int(share * 1e5) / 1e3:.6g}%"
 
 
-def _sentence(answer: HeldRates) -> str:
+def held_sentence(answer: HeldRates) -> str:
+    """What a variant holds: ``holds 600/s; fails at 850/s``."""
     highest, lowest = answer.highest_passing_rate, answer.lowest_failing_rate
     parts = [
         "holds no tested rate" if highest is None else f"holds {highest:,}/s",

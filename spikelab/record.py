@@ -17,6 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from spikelab import paths
 
 SCHEMA_VERSION = 1
+# The label of a run that `./lab import` has read from another tool's report.
+IMPORTED = "imported"
 Verdict = Literal["pass", "fail", "inconclusive"]
 ConnectionPolicy = Literal["keep-alive", "close"]
 ERROR_CLASSES = (
@@ -113,7 +115,10 @@ class Step(_Strict):
     achieved_rate: Annotated[float | None, Field(description="completed / (window + drain)")]
     goodput: Annotated[
         float | None,
-        Field(description="good answers / window; of a spike, whose window is a moment, / whole"),
+        Field(
+            description="good answers not above the loosest latency limit (in an imported report "
+            "all good ones) / window; of a spike, whose window is a moment, / whole"
+        ),
     ]
     requests: int
     completed: int
@@ -124,6 +129,13 @@ class Step(_Strict):
         dict[str, int],
         Field(description="good answers that missed an objective's latency limit, by objective"),
     ] = {}
+    late_answers: Annotated[
+        int | None,
+        Field(
+            description="good answers that came later after the last one was due than the loosest "
+            "latency limit (and a second) allows; null where nobody counted them"
+        ),
+    ] = None
     response_bytes_mean: float | None
     latency_seconds: Latency
     latency_mean_seconds: Annotated[float | None, Field(description="of good answers")] = None
@@ -139,6 +151,10 @@ class Step(_Strict):
     waves: Annotated[
         list[Wave] | None, Field(description="from raw samples; null where none were kept")
     ] = None
+    last_good_seconds: Annotated[
+        float | None,
+        Field(description="the last good answer since the start; null where no samples were kept"),
+    ] = None
     raw_samples_missing: Annotated[
         int | None, Field(description="requests that InfluxDB lacks; null where none were kept")
     ] = None
@@ -147,6 +163,7 @@ class Step(_Strict):
         dict[str, float], Field(description="mean CPU cores used by the stack's components")
     ] = {}
     resources: Resources = Resources()
+    slo: Annotated[list[str], Field(description="the objectives that it was judged by")] = []
     verdict: Verdict
 
     @property
@@ -167,6 +184,9 @@ class TargetRecord(_Strict):
     runtime: str | None
     image: str | None = None
     build: str | None = None
+    compose: Annotated[
+        list[str], Field(description="override files that it was started with: name@sha256:…")
+    ] = []
 
 
 class Connections(_Strict):
@@ -181,16 +201,25 @@ class Connections(_Strict):
 
 
 class Prediction(_Strict):
-    """What a spike's users should see, from the target's settings alone: docs/connections.md."""
+    """What a spike's users should see, from the target's settings alone, each figure with the
+    least and the most that its tolerance allows: docs/connections.md, section 8."""
 
     established_peak: int
+    established_least: int
+    established_most: int
     good: int
+    good_least: int
+    good_most: int
     failed: int
     failure_classes: Annotated[
         list[str], Field(description="in one of which each failed request should be")
     ] = []
-    waves: list[Wave] = []
-    last_answer_seconds: float | None = None
+    waves: Annotated[list[Wave], Field(description="empty where they are too many to list")] = []
+    last_answer_seconds: Annotated[
+        float | None, Field(description="since the start; null: no good answer")
+    ] = None
+    last_answer_least_seconds: float | None = None
+    last_answer_most_seconds: float | None = None
 
 
 class QueueWait(_Strict):
@@ -206,10 +235,30 @@ class Generator(_Strict):
     versions: dict[str, str] = {}
 
 
+class HostCores(_Strict):
+    """The CPUs that driver and target were bound to, by number."""
+
+    driver: list[int]
+    target: list[int]
+
+
 class Host(_Strict):
     kernel: str
     cpus: int
+    cores: Annotated[
+        HostCores | None, Field(description="separate ones; null: driver and target share all")
+    ] = None
     limits: dict[str, int | str | None]
+
+    @property
+    def driver_cpus(self) -> int:
+        """How many CPUs the driver could use."""
+        return len(self.cores.driver) if self.cores else self.cpus
+
+    @property
+    def target_cpus(self) -> int:
+        """How many CPUs the target could use."""
+        return len(self.cores.target) if self.cores else self.cpus
 
 
 class RunRecord(_Strict):
@@ -240,11 +289,20 @@ class RunRecord(_Strict):
     prediction: Annotated[
         Prediction | None, Field(description="of a spike on the lab's own target")
     ] = None
+    predicted_rate: Annotated[
+        float | None,
+        Field(description="requests/s of a rate plan that the target's worker threads can answer"),
+    ] = None
     steps: list[Step] = []
     generator: Generator = Generator()
     host: Host
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    @property
+    def imported(self) -> bool:
+        """Whether another tool made the load."""
+        return IMPORTED in self.labels
 
     @property
     def folder(self) -> Path:
@@ -261,12 +319,12 @@ class RunRecord(_Strict):
         return path
 
 
-def write_json(path: Path, data: object, mode: int = 0o644) -> None:
+def write_json(path: Path, data: object, mode: int = 0o644, indent: int | None = 2) -> None:
     """Writes a JSON file by way of a temporary one, so that no reader sees half of it."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.touch(mode)
-        text = json.dumps(data, indent=2, ensure_ascii=False)
+        text = json.dumps(data, indent=indent, ensure_ascii=False)
         temporary.write_text(text + "\n", encoding="utf-8")
         temporary.replace(path)
     finally:

@@ -26,6 +26,7 @@ from spikelab.live import LiveRun
 from spikelab.measure import Baseline, RunFigures
 from spikelab.plans.model import Plan
 from spikelab.plans.values import PROXY_PREFIX
+from spikelab.prediction.of_run import fill_prediction
 from spikelab.progress import RunProgress
 from spikelab.record import (
     ConnectionPolicy,
@@ -36,10 +37,12 @@ from spikelab.record import (
     now,
     write_json,
 )
-from spikelab.runtime import Endpoints, Runtime
+from spikelab.runtime import Endpoints, RunningBuild, Runtime
+from spikelab.series import keep_series
 from spikelab.stack_settings import DATABASE
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
+from spikelab.stores.watch import Stores
 from spikelab.target_view import Capacity, TargetView, prepare_target
 from spikelab.usage import Usage
 
@@ -57,8 +60,13 @@ class RunOptions:
 class Run:
     """One cell of a plan, to be run once."""
 
-    def __init__(self, runtime: Runtime, plan: Plan, options: RunOptions, cell: Cell) -> None:
+    def __init__(
+        self, runtime: Runtime, plan: Plan, options: RunOptions, cell: Cell, stores: Stores
+    ) -> None:
+        """`stores`: those without which it is no result; `gone` are those that it lost."""
         self.runtime = runtime
+        self.stores = stores
+        self.gone: list[str] = []
         self.options = options
         self.cell = cell
         self.plan = plan.model_copy(update={"phases": plan.phases_of(cell.repeat)})
@@ -79,10 +87,13 @@ class Run:
         a record that was begun is closed in both cases.
         """
         if self.own_target:
-            self.view = prepare_target(self.runtime, self.cell.settings)
+            self.view = prepare_target(
+                self.runtime, self.cell.settings, self.cell.build, self.cell.cores
+            )
             self.capacity = self.view.capacity()
             self._warn_about_accept_count()
         record = self._new_record()
+        fill_prediction(record, self.plan, self.capacity)
         try:
             record.save()
             say(f"run {self.testid}")
@@ -114,7 +125,7 @@ class Run:
 
     def _new_record(self) -> RunRecord:
         own = self.own_target
-        image, build = self.runtime.target_build() if own else (None, None)
+        made_from = self.runtime.target_build() if own else RunningBuild()
         url = resolved_url(self.plan.target.url, self.endpoints)
         return RunRecord(
             testid=self.testid,
@@ -131,11 +142,12 @@ class Run:
                 settings=dict(self.cell.settings),
                 effective=self.view.effective_settings() if self.view else {},
                 runtime=self.runtime.name if own else None,
-                image=image,
-                build=build,
+                image=made_from.image,
+                build=made_from.build,
+                compose=list(made_from.compose),
             ),
             connections=Connections(policy=self._policy()),
-            host=host_record(),
+            host=host_record(self.cell.cores),
         )
 
     def _policy(self) -> ConnectionPolicy:
@@ -149,6 +161,8 @@ class Run:
         write_json(record.folder / "plan.json", self._resolved_plan(url, sees), mode=0o600)
         job = Job(self.plan, self.testid, url, sees, self.sinks, self.options.live)
         command = self.driver.command(self.runtime, job)
+        if self.cell.cores:
+            command = self.runtime.driver_on(command, self.cell.cores)
         version = self.driver.version(self.runtime, self.testid)
         if self.options.live:
             say(f"k6's own dashboard: {DASHBOARD_URL}")
@@ -157,7 +171,7 @@ class Run:
         record.started = now()
         process = DriverProcess(command, log)
         try:
-            code = self._watch(process, record.host.cpus)
+            code = self._watch(process, record.host.driver_cpus)
         except BaseException:
             with _uninterrupted():
                 process.stop()
@@ -172,12 +186,13 @@ class Run:
         if failed:
             raise LabError(failed)
         happened = self.driver.read_summary(record.folder, self.plan)
-        figures = RunFigures(
-            record, self.plan, self.cell.variant, self.cell.repeat, self.prometheus, self.influxdb
-        )
+        variant, repeat = self.cell.variant_name, self.cell.repeat
+        figures = RunFigures(record, self.plan, variant, repeat, self.prometheus, self.influxdb)
         figures.fill_steps(happened, process.usage, components)
         figures.fill_target(self.view, self.capacity, baseline)
-        self._close(record, figures.reasons)
+        self.gone = self.stores.missing()
+        gone = [f"{name} went away during the run" for name in self.gone]
+        self._close(record, [*figures.reasons, *gone])
 
     def _resolved_plan(self, url: str, sees: Endpoints) -> dict[str, object]:
         """The hand-over to a driver's script (LAB_PLAN); see docs/plans.md."""
@@ -221,7 +236,7 @@ class Run:
         record.generator = Generator(
             cpu=round(use.cores, 3) if use else None,
             memory_bytes=usage.memory_bytes or None,
-            limited=generator_limited(use, record.host.cpus, self.plan.driver),
+            limited=generator_limited(use, record.host.driver_cpus, self.plan.driver),
             versions={self.driver.name: version},
         )
 
@@ -237,10 +252,11 @@ class Run:
         record.valid = not reasons
         record.verdict = judge_run(record.valid, record.steps)
         record.save()
-        if self.influxdb:
-            # The record is closed: a Ctrl-C from here on must not make an aborted run of it.
-            with _uninterrupted():
-                write_history(record, self.influxdb, self.prometheus)
+        # The record is closed: a Ctrl-C from here on must not make an aborted run of it.
+        with _uninterrupted():
+            drawn = keep_series(record, self.prometheus)
+            if self.influxdb:
+                write_history(record, self.influxdb, drawn)
 
 
 def resolved_url(url: str | None, seen: Endpoints) -> str:

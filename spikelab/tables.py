@@ -7,12 +7,15 @@ from rich.text import Text
 
 from spikelab.console import out
 from spikelab.phase_table import show_phases
-from spikelab.plans.load import load_plan, plan_files
+from spikelab.plans.estimate import estimate
+from spikelab.plans.load import open_plan, plan_files
+from spikelab.plans.values import written
+from spikelab.prediction.table import prediction_figures
 from spikelab.record import Connections, RunRecord, Step
 from spikelab.runtime import ComponentStatus
 from spikelab.units import show_seconds
 
-_COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
+VERDICT_COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 _MOST_WAVES = 6
 
 
@@ -29,7 +32,7 @@ def show_results(records: Sequence[RunRecord]) -> None:
     columns = [_figures(record) for record in records]
     for name in dict.fromkeys(name for column in columns for name in column):
         table.add_row(name, *(column.get(name, "") for column in columns))
-    table.add_row("verdict", *(_verdict(record) for record in records))
+    table.add_row("verdict", *(verdict_text(record) for record in records))
     out.print(table)
 
 
@@ -38,8 +41,9 @@ def _heading(record: RunRecord) -> str:
     return ", ".join(str(variant) for variant in variants) or record.testid
 
 
-def _verdict(record: RunRecord) -> Text:
-    verdict = Text(record.verdict, style=_COLOURS[record.verdict])
+def verdict_text(record: RunRecord) -> Text:
+    """Coloured, with the reasons of an invalid run."""
+    verdict = Text(record.verdict, style=VERDICT_COLOURS[record.verdict])
     if record.reasons:
         verdict.append(f" (invalid: {'; '.join(record.reasons)})", style="default")
     return verdict
@@ -56,6 +60,7 @@ def _figures(record: RunRecord) -> dict[str, str]:
             f"max {show_seconds(waited.max)}"
         )
     figures.update(_connection_figures(record.connections))
+    figures.update(prediction_figures(record))
     if record.generator.cpu is not None:
         memory = (record.generator.memory_bytes or 0) / 2**20
         limited = ", the limit of this run" if record.generator.limited else ""
@@ -138,19 +143,27 @@ def show_runs(records: Sequence[RunRecord]) -> None:
             f"{sum(step.requests for step in steps):,}",
             f"{sum(step.failures for step in steps):,}",
             show_seconds(steps[-1].latency_seconds.p95) if steps else "",
-            _verdict(record),
+            verdict_text(record),
         )
     out.print(table)
 
 
 def show_plans() -> None:
     table = Table(box=None, pad_edge=False)
-    for column in ("plan", "what it does", "--set"):
-        table.add_column(column)
+    table.add_column("plan", no_wrap=True)
+    table.add_column("takes", no_wrap=True)
+    table.add_column("what it does, and how to change it")
     for name in plan_files():
-        plan = load_plan(name)
-        parameters = ", ".join(f"{key}={p.default}" for key, p in plan.parameters.items())
-        table.add_row(name, plan.about, parameters)
+        source = open_plan(name)
+        plan = source.plan()
+        table.add_row(name, str(estimate(source, plan)), plan.about)
+        for preset, what in plan.presets.items():
+            short = open_plan(name, preset=preset)
+            takes = str(estimate(short, short.plan()))
+            table.add_row("", takes, f"--preset {preset}: {what.about}", style="dim")
+        if plan.parameters:
+            values = [f"{key}={written(p.default)}" for key, p in plan.parameters.items()]
+            table.add_row("", "", f"--set {' '.join(values)}", style="dim")
     out.print(table)
 
 

@@ -2,6 +2,7 @@
 
 import math
 import time
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from spikelab.errors import LabError
@@ -9,15 +10,33 @@ from spikelab.record import Connections, QueueWait, now
 from spikelab.stores.prometheus import Prometheus
 from spikelab.target_view import Capacity
 
-# The target is scraped every 2 s: this long after the end, the last scrape is in.
+# The target is scraped every 2 s: this long after the end, the last scrape is in for certain.
 SETTLE_SECONDS = 3.0
+_POLL_SECONDS = 0.1
+# Of the rules that make the normalised series: they are evaluated together, every second.
+_RULE = "loadtest:requests:rate"
 # The sockets are scraped every second; with fewer of them a peak may have gone unseen.
 _ENOUGH_SCRAPES = 0.7
 
 
-def settle(ended: datetime) -> None:
-    """Waits until the scrapes that show the end of the run are stored."""
-    time.sleep(max(0.0, SETTLE_SECONDS - (now() - ended).total_seconds()))
+def settle(prometheus: Prometheus, ended: datetime) -> None:
+    """Waits until what shows the end of the run is stored: a scrape of the target and one of its
+    sockets, and the normalised series of what the driver pushed."""
+    while (left := SETTLE_SECONDS - (now() - ended).total_seconds()) > 0:
+        # One that does not answer may be starting again.
+        with suppress(LabError):
+            if _stored(prometheus, ended):
+                return
+        time.sleep(min(_POLL_SECONDS, left))
+
+
+def _stored(prometheus: Prometheus, ended: datetime) -> bool:
+    # A scrape is stored whole, under the time at which it began.
+    scraped = prometheus.query('min by (job) (timestamp(up{job=~"target|sockets"}))')
+    if len(scraped) < 2 or min(scraped.values()) < ended.timestamp():
+        return False
+    evaluated = prometheus.evaluated(_RULE)
+    return evaluated is not None and evaluated >= ended
 
 
 def connections(

@@ -7,9 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from spikelab.console import say, warn
+from spikelab.cores import Cores
 from spikelab.errors import LabError
 from spikelab.exposition import Samples, first, read_samples
-from spikelab.runtime import Endpoints, Runtime
+from spikelab.runtime import Endpoints, Runtime, TargetBuild
 from spikelab.target_settings import Value, load_target_declaration
 
 _IDLE_SECONDS = 30
@@ -95,15 +96,24 @@ def _count(samples: Samples, name: str) -> int:
     return int(first(samples, name) or 0)
 
 
-def prepare_target(runtime: Runtime, settings: Mapping[str, Value]) -> TargetView:
-    """Brings the lab's own target to these settings and to rest; restarts it where it must."""
+def prepare_target(
+    runtime: Runtime,
+    settings: Mapping[str, Value],
+    build: TargetBuild | None = None,
+    cores: Cores | None = None,
+) -> TargetView:
+    """Brings the lab's own target to these settings, this build (None: the lab's own), its CPUs
+    and to rest; restarts it where it must."""
     view = TargetView(runtime.endpoints())
-    if _differs(view, settings):
+    if not runtime.target_started_with(build, cores):
+        say(f"restarting the target: {build or 'its own build'}, {cores or 'on all CPUs'}")
+        runtime.restart_target(settings, build, cores)
+    elif _differs(view, settings):
         say("restarting the target with the run's settings")
-        runtime.restart_target(settings)
+        runtime.restart_target(settings, build, cores)
     elif not _becomes_idle(view):
         warn(f"the target is not idle after {_IDLE_SECONDS} s ({view.activity()}): restarting it")
-        runtime.restart_target(settings)
+        runtime.restart_target(settings, build, cores)
     if not _becomes_idle(view):
         raise LabError(
             f"the target does not become idle ({view.activity()}): stop what else sends load to it"

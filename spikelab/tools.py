@@ -78,6 +78,12 @@ def target_jar() -> Path:
     return paths.BUILD / "spring-tomcat" / "spring-tomcat.jar"
 
 
+def target_stamp() -> str:
+    """`sha256:<hex>` of what the lab's own target was built from; empty before its first build."""
+    stamp = _target_build().stamp
+    return f"sha256:{stamp.read_text()}" if stamp.exists() else ""
+
+
 def _make(build: Build) -> None:
     if shutil.which(build.needs) is None:
         raise LabError(

@@ -78,6 +78,20 @@ def parse_fraction(text: str) -> float:
     return fraction
 
 
+def show_duration(seconds: float) -> str:
+    """A time to wait, as exactly as a guess is.
+
+    >>> show_duration(41), show_duration(2280), show_duration(9000)
+    ('41 s', '38 min', '2 h 30 min')
+    """
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 90:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+
+
 def show_seconds(seconds: float | None) -> str:
     """Seconds for a person: three significant figures and a unit; ``∞`` for a missing value.
 

@@ -55,6 +55,12 @@ class Usage:
         """The most resident memory that was seen."""
         return max((sample.memory_bytes for sample in self.samples), default=0)
 
+    def memory_between(self, start: datetime, end: datetime) -> int | None:
+        """The most resident memory between two moments; None where no sample lies in it."""
+        first, last = start.timestamp(), end.timestamp()
+        inside = (s.memory_bytes for s in self.samples if first <= s.epoch_seconds <= last)
+        return max(inside, default=None)
+
     def between(self, start: datetime, end: datetime) -> Use | None:
         """Use between two moments; None where fewer than two samples lie in it."""
         return use_between(self.samples, start.timestamp(), end.timestamp())

@@ -14,6 +14,7 @@ const answerBytes = new Trend('answer_bytes');
 const success = new Rate('success');
 const failures = new Counter('failures');
 const latencyWithFailures = new Trend('latency_with_failures', true);
+const slow = new Counter('slow');
 
 // The phase in which this user has shown a wrong answer.
 let shown = '';
@@ -32,13 +33,23 @@ function errorClass({ status, error_code: code }) {
   }
 }
 
-function record(response) {
+function countSlow(ms, limits) {
+  for (const limit of limits) {
+    if (ms > limit.ms || (ms === limit.ms && !limit.inclusive)) slow.add(1, limit.tags);
+  }
+}
+
+// Returns whether the answer was a good one.
+function record(response, request) {
   const good = response.status >= 200 && response.status < 400 && response.error_code === 0;
   success.add(good);
-  latencyWithFailures.add(good ? response.timings.duration : FAILED_MS);
+  const ms = good ? response.timings.duration : FAILED_MS;
+  latencyWithFailures.add(ms);
+  if (ms >= request.slow_ms && good) countSlow(ms, request.limits);
   if (!good) failures.add(1, { class: errorClass(response) });
   const length = Number(response.headers['Content-Length']);
   if (length >= 0) answerBytes.add(length);
+  return good;
 }
 
 // One line for whoever reads k6's log; the lab takes a sample of wrong answers from there.
@@ -52,7 +63,10 @@ function show({ status, body }) {
 /** Whether this user is one of the phase's few that see bodies and say what is offered. */
 export const isSample = ({ one_user_in: n }) => __VU % n === 0;
 
-/** Sends one request and records it; `epoch` is the start of the run in ms since 1970. */
+/**
+ * Sends one request and records it; `epoch` is the start of the run in ms since 1970. Returns when
+ * a good answer had come (ms of the run), 0 without one.
+ */
 export function attempt(request, epoch) {
   const sample = isSample(request);
   const params = sample ? { ...request.params, responseType: 'text' } : request.params;
@@ -60,9 +74,11 @@ export function attempt(request, epoch) {
   attempts.add(1);
   // All users of a phase share the text of its environment; a copy each would be their memory.
   const response = http.request(request.method, request.url, __ENV.BODY || null, params);
-  record(response);
-  attemptEnded.add(Date.now() - epoch);
+  const good = record(response, request);
+  const ended = Date.now() - epoch;
+  attemptEnded.add(ended);
   if (sample) show(response);
+  return good ? ended : 0;
 }
 
 /** Writes events (boundaries.js); false if the store did not take them. No user waits for it. */

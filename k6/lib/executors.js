@@ -20,11 +20,13 @@ function wholeRates(rates) {
 /** Users that a phase may take. */
 export function mostUsers(phase) {
   if (phase.kind === 'users') return phase.value;
-  const inFlight = Math.ceil(Math.max(phase.value, phase.from || 0) * RATE_SECONDS_IN_FLIGHT);
-  return phase.most_users || Math.max(FEWEST_RATE_USERS, inFlight);
+  const inFlight = (seconds) => Math.ceil(Math.max(phase.value, phase.from || 0) * seconds);
+  const least = Math.max(FEWEST_RATE_USERS, inFlight(RATE_SECONDS_IN_FLIGHT));
+  // A user that waits out its jitter serves nobody else.
+  return phase.most_users || least + inFlight(phase.jitter_ms / 1000);
 }
 
-const graceful = (phase) => ({ gracefulStop: `${phase.timeout_ms + AFTER_TIMEOUT_MS}ms` });
+const graceful = ({ jitter_ms, timeout_ms }) => ({ gracefulStop: `${jitter_ms + timeout_ms + AFTER_TIMEOUT_MS}ms` });
 
 // Allotted before the start: a user made during the run would cost the others time.
 const allotted = (phase) => ({ preAllocatedVUs: mostUsers(phase), maxVUs: mostUsers(phase) });

@@ -1,11 +1,12 @@
 // Users of every script but the spike: an open loop, or a closed one with or without a pause.
 // Every user holds a copy of this module: keep it small.
 import { sleep } from 'k6';
-import { Gauge } from 'k6/metrics';
+import { Counter, Gauge } from 'k6/metrics';
 
 import { annotate, attempt, isSample } from './attempt.js';
 
 const offeredRate = new Gauge('lab_offered_rate');
+const lateAnswers = new Counter('late_answers');
 
 // Of this user's last pause: its phase, and when the request after it was due (ms of the run).
 let paced = '';
@@ -40,10 +41,11 @@ export function offer(rates) {
 export function user(run) {
   const request = run.requests[__ENV.PHASE];
   if (request.period_ms && !isDue(request, run.started_ms)) return;
+  if (request.jitter_ms) sleep(Math.random() * request.jitter_ms / 1000);
   if (request.ramp && isSample(request)) {
     offeredRate.add(rampedRate(request.ramp, Date.now() - run.started_ms));
   }
-  attempt(request, run.started_ms);
+  if (attempt(request, run.started_ms) > request.late_ms) lateAnswers.add(1);
 }
 
 /** The one iteration of a helper scenario, where phases begin or end. */

@@ -81,7 +81,7 @@ function requestTimeout({ timeout }) {
   return ms;
 }
 
-function complete(phase, { request, target }, script) {
+function complete(phase, { request, target, slo }, script) {
   check(phase, script);
   checkUrl(phase, phase.url || target.url);
   const starts_ms = duration(phase, 'start', 'start', 0);
@@ -92,17 +92,22 @@ function complete(phase, { request, target }, script) {
   if (ramp_up_ms > length_ms) {
     throw new Error(`phase "${phase.name}": ramp_up ${phase.ramp_up} is longer than its duration ${phase.duration} (RAMP_UP=…)`);
   }
+  if (phase.jitter && phase.kind !== 'rate') {
+    throw new Error(`phase "${phase.name}": jitter ${phase.jitter} belongs to the kind "rate" (JITTER=…)`);
+  }
   const loop = script.kinds[phase.kind];
   const timeout_ms = requestTimeout(request);
   return {
     ...phase,
     ...body(phase, request),
+    slo: phase.slo || slo,
     loop,
     once: loop === 'once',
     starts_ms,
     ends_ms: starts_ms + length_ms,
     ramp_up_ms,
     period_ms: duration(phase, 'period', 'PERIOD', 0),
+    jitter_ms: duration(phase, 'jitter', 'JITTER', 0),
     // A user cut off by the graceful stop would leave no trace; by its timeout it counts.
     timeout_ms: loop === 'once' ? Math.min(timeout_ms, length_ms) : timeout_ms,
   };

@@ -20,6 +20,18 @@ function percentileThreshold(slo, [, percentile, operator, limit]) {
 }
 
 /**
+ * The latency limits among objectives, the lowest first: { ms, inclusive, tags }. An answer that
+ * takes just `ms` misses it unless it is inclusive; `tags` are those of its count of slow answers.
+ */
+export function limitsOf(objectives) {
+  const matches = [...new Set(objectives)].map((slo) => PERCENTILE.exec(slo)).filter((match) => match);
+  const limits = matches.map(([objective, , operator, limit]) => (
+    { ms: milliseconds(limit), inclusive: operator === '<=', tags: { objective } }
+  ));
+  return limits.sort((one, other) => one.ms - other.ms);
+}
+
+/**
  * The k6 threshold that a service-level objective means, as { metric, threshold }.
  * Understood: `success >= 99.9%`, `success >= 0.999`, `p95 < 1s`, `p99 < 250ms`.
  */

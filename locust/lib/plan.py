@@ -42,6 +42,7 @@ class Phase:
     ramp_up_seconds: float = 0.0
     user_period_seconds: float = 0.0
     body_bytes: int | None = None
+    slo: tuple[str, ...] | None = None  # instead of the plan's
 
     @property
     def end_seconds(self) -> float:
@@ -160,15 +161,28 @@ def _phase(item: Mapping[str, Any]) -> Phase:
     if kind == "users" and value != int(value):
         raise PlanError(f'phase "{name}": {value} users; give a whole number')
     start, duration = seconds(item.get("start", "0s")), seconds(item["duration"])
-    ramp_up, period = (seconds(item.get(key) or "0s") for key in ("ramp_up", "period"))
+    ramp_up, period, jitter = (
+        seconds(item.get(key) or "0s") for key in ("ramp_up", "period", "jitter")
+    )
     if kind == "rate" and (ramp_up or period):
         raise PlanError(f'phase "{name}": ramp_up and period are for kind users, not for a rate')
+    if jitter:
+        raise PlanError(f'phase "{name}": jitter is for k6; Locust spreads its users by itself')
     if duration < CHANGE_SECONDS:
         raise PlanError(f'phase "{name}": ends {_TOO_SOON} after its start')
     if ramp_up > duration:
         raise PlanError(f'phase "{name}": ramp_up is longer than the phase')
     return Phase(
-        name, kind, value, start, duration, item.get("url"), ramp_up, period, _body_bytes(item)
+        name,
+        kind,
+        value,
+        start,
+        duration,
+        url=item.get("url"),
+        ramp_up_seconds=ramp_up,
+        user_period_seconds=period,
+        body_bytes=_body_bytes(item),
+        slo=None if item.get("slo") is None else tuple(item["slo"]),
     )
 
 

@@ -5,6 +5,7 @@ told what to do and send it their tallies. From the web page a process has sever
 """
 
 import logging
+import math
 import os
 import signal
 import sys
@@ -25,7 +26,7 @@ from lib import otel, series
 from lib.events import Region, Regions
 from lib.options import add_options
 from lib.plan import Phase, Plan, PlanError, read_plan
-from lib.slo import MISSED, Objective, missed, parse_objective
+from lib.slo import MISSED, Objective, missed, objectives_by_phase, spare_seconds
 from lib.statuses import name_wrong_statuses
 from lib.stretch import Stretch
 from lib.summary import write_summary
@@ -49,6 +50,7 @@ class Session:
         self.testid = self._first_testid = otel.set_defaults(os.environ, plan.testid)
         self.stretch = Stretch(script)
         self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
+        self._objectives: dict[str, list[Objective]] = {}  # by phase, or a run by hand's
         self.regions = Regions(plan.events_url, plan.events_database)
         self.finished = False  # the shape says when the last phase has ended
         self._runs = 0
@@ -89,7 +91,7 @@ class Session:
         else:
             text = f"{phase.value:g} {phase.kind}"
             self._begin_phase(phase.name, phase.kind, text, phase.duration_seconds)
-            self._tell(Stretch.of(phase, self.throughput or 1))
+            self._tell(Stretch.of(phase, self.throughput or 1, self._late_from(phase)))
         return True
 
     def give_up(self, why: str) -> None:
@@ -119,7 +121,7 @@ class Session:
     def _on_init(self, environment: Environment, runner: Any, **_: Any) -> None:
         self._environment = environment
         environment.host = environment.host or self.plan.url
-        _or_exit(self._objectives)
+        self._objectives = _or_exit(self._read_objectives)
         if not isinstance(runner, MasterRunner):
             runner.register_message(_MESSAGE, self._on_told)
         if not isinstance(runner, WorkerRunner):
@@ -154,11 +156,16 @@ class Session:
         **_: Any,
     ) -> None:
         context, seconds = context or {}, (response_time or 0) / 1000
-        tally = self.tallies[context.get("phase", self.stretch.name)]
+        phase = context.get("phase", self.stretch.name)
+        tally = self.tallies[phase]
         started = time.time() - seconds if start_time is None else start_time
         tally.when(started, started + seconds, first=context.get("first", False))
         if exception is None:
             tally.answer(seconds, response_length or 0)
+            tally.late_answers += started + seconds > context.get("late_from", math.inf)
+            for objective in self._objectives.get(phase, ()):
+                if objective.is_missed_by(seconds):
+                    tally.slow[objective.text] += 1
             return
         status = getattr(response, "status_code", 0) or 0
         tally.failure(status, exception)
@@ -259,16 +266,23 @@ class Session:
         users = self._runner.user_count if self._running else 0
         return self.script, users * self.throughput
 
-    def _objectives(self) -> list[Objective]:
-        given = [text.strip() for text in self.options.slo.split(",") if text.strip()]
-        return [parse_objective(text) for text in given or self.plan.slo]
+    def _read_objectives(self) -> dict[str, list[Objective]]:
+        return objectives_by_phase(self.plan, self.script, self.options.slo)
+
+    def _late_from(self, phase: Phase) -> float:
+        """Of a rate that begins now; users have no times at which requests are due."""
+        if phase.kind != "rate":
+            return math.inf
+        return time.time() + phase.duration_seconds + spare_seconds(self._objectives[phase.name])
 
     def _judge(self) -> int:
         """The exit code: 0 within the objectives, 99 missed, 1 if a part of the run is unknown."""
-        total = Tally()
-        for tally in self.tallies.values():
-            total.add(tally)
-        wrong = missed(self._objectives(), total)
+        self._objectives = self._read_objectives()  # the web page may have changed them
+        wrong = [
+            (name, objective)
+            for name in {region.phase: None for region in self._begun} or self._objectives
+            for objective in missed(self._objectives[name], self.tallies[name])
+        ]
         if self.plan.summary:
             write_summary(
                 self.plan.summary,
@@ -276,11 +290,13 @@ class Session:
                 self.testid,
                 self._begun,
                 self.tallies,
-                [objective.text for objective in wrong],
+                self._objectives,
+                [objective.text for _, objective in wrong],
                 self.regions.pending,
             )
-        for objective in wrong:
-            _log.error("missed: %s (was %.6g)", objective.text, objective.measured(total))
+        for name, objective in wrong:
+            was = objective.measured(self.tallies[name])
+            _log.error("missed in %s: %s (was %.6g)", name, objective.text, was)
         if self._lost_workers:
             _log.error(
                 "%d workers lost, with requests uncounted: run again", len(self._lost_workers)

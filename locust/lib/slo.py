@@ -1,11 +1,12 @@
 """Service-level objectives: ``success >= 99.9%``, ``p95 < 1s``; judged on every attempt."""
 
+import math
 import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from lib.plan import PlanError, seconds
+from lib.plan import Plan, PlanError, seconds
 from lib.tally import Tally
 
 MISSED = 99  # k6's exit code of a run that was measured and missed its thresholds
@@ -17,6 +18,10 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">=": operator.ge,
 }
 _FORM = re.compile(r"\s*(success|p\d{1,2}(?:[._]\d+)?)\s*(<=|>=|<|>)\s*([\d.]+)\s*(%|ms|s|m|)\s*")
+
+
+# A drain that short is the last answers' own time.
+_SHORT_DRAIN_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,10 @@ class Objective:
         if self.percentile is None:
             return tally.success
         return tally.percentile_seconds(self.percentile, failures_as_infinite=True)
+
+    def is_missed_by(self, seconds: float) -> bool:
+        """Whether a good answer of so many seconds is above the limit of a percentile."""
+        return self.percentile is not None and not _COMPARE[self.compare](seconds, self.limit)
 
     def holds(self, tally: Tally) -> bool:
         return _COMPARE[self.compare](self.measured(tally), self.limit)
@@ -53,6 +62,24 @@ def parse_objective(text: str) -> Objective:
             raise PlanError(f'slo "{text}": success is at most 100% or 1')
         return Objective(text, None, compare, limit)
     return Objective(text, float(name[1:].replace("_", ".")), compare, seconds(number + unit))
+
+
+def objectives_by_phase(plan: Plan, script: str, given: str) -> dict[str, list[Objective]]:
+    """The phase's own objectives or the plan's, or those that were given, separated by commas; a
+    run by hand has one phase, its script. Raises PlanError."""
+    texts = [text.strip() for text in given.split(",") if text.strip()]
+    own = {each.name: each.slo for each in plan.phases} or {script: None}
+    return {
+        name: [parse_objective(t) for t in texts or (plan.slo if slo is None else slo)]
+        for name, slo in own.items()
+    }
+
+
+def spare_seconds(objectives: Sequence[Objective]) -> float:
+    """How long after the last request is due a good answer may come; a later one shows a queue.
+    Infinite without a latency limit."""
+    limits = [each.limit for each in objectives if each.percentile is not None]
+    return max(_SHORT_DRAIN_SECONDS, *limits) if limits else math.inf
 
 
 def missed(objectives: Sequence[Objective], tally: Tally) -> list[Objective]:

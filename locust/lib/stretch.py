@@ -1,5 +1,6 @@
 """What every user does for a while: a phase of the plan, or the whole of a run by hand."""
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -20,13 +21,15 @@ class Stretch:
     # A new user's first request is somewhere in it.
     spread_seconds: float = 0.0
     body_bytes: int | None = None
+    # A good answer after it is late: seconds since 1970 by the master's clock.
+    late_from: float = math.inf
 
     @classmethod
-    def of(cls, phase: Phase, throughput: float) -> "Stretch":
+    def of(cls, phase: Phase, throughput: float, late_from: float = math.inf) -> "Stretch":
         """A phase; of its rate, each user carries `throughput` requests a second."""
         period = phase.period_seconds(throughput)
         spread = _BATCH_SECONDS if phase.ramp_up_seconds else period
-        return cls(phase.name, phase.url, period, spread, phase.body_bytes)
+        return cls(phase.name, phase.url, period, spread, phase.body_bytes, late_from)
 
     @cached_property
     def body(self) -> str | None:

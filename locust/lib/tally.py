@@ -19,6 +19,7 @@ ERROR_CLASSES = (
     "http_5xx",
     "other",
 )
+_COUNTERS = ("errors", "good", "slow")
 BODIES = 5  # samples of wrong answers that are kept
 BODY_CHARACTERS = 200
 _STEPS = 1024  # buckets per factor of two, half of them used: frexp gives 0.5 to 1
@@ -59,6 +60,8 @@ class Tally:
     good_bytes: int = 0
     good_seconds: float = 0.0
     longest_seconds: float = 0.0
+    slow: Counter[str] = field(default_factory=Counter)  # good answers above a limit, by objective
+    late_answers: int = 0
     started: float = math.inf  # the first request
     last_user_started: float = -math.inf  # the first request of the user that came last
     ended: float = -math.inf  # the last answer
@@ -103,6 +106,8 @@ class Tally:
         self.good_bytes += other.good_bytes
         self.good_seconds += other.good_seconds
         self.longest_seconds = max(self.longest_seconds, other.longest_seconds)
+        self.slow.update(other.slow)
+        self.late_answers += other.late_answers
         self.started = min(self.started, other.started)
         self.last_user_started = max(self.last_user_started, other.last_user_started)
         self.ended = max(self.ended, other.ended)
@@ -140,8 +145,8 @@ class Tally:
 
     def to_message(self) -> dict[str, Any]:
         """Plain data for Locust's messages."""
-        return {**asdict(self), "errors": dict(self.errors), "good": dict(self.good)}
+        return {**asdict(self), **{name: dict(getattr(self, name)) for name in _COUNTERS}}
 
     @classmethod
     def from_message(cls, data: dict[str, Any]) -> "Tally":
-        return cls(**{**data, "errors": Counter(data["errors"]), "good": Counter(data["good"])})
+        return cls(**{**data, **{name: Counter(data[name]) for name in _COUNTERS}})

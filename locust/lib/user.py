@@ -60,5 +60,5 @@ class LabUser(FastHttpUser):
                 **(headers or {}),
                 **({} if plan.keep_alive else {"Connection": "close"}),
             },
-            context={"phase": stretch.name, "first": first},
+            context={"phase": stretch.name, "first": first, "late_from": stretch.late_from},
         )

@@ -15,6 +15,9 @@ RuntimeOption = Annotated[
 SetOption = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="a parameter of the plan")
 ]
+PresetOption = Annotated[
+    str | None, typer.Option("--preset", metavar="NAME", help="a preset of the plan, such as quick")
+]
 TargetSetOption = Annotated[
     list[str] | None,
     typer.Option("--target-set", metavar="NAME=VALUE", help="a setting of the lab's own target"),

@@ -15,6 +15,7 @@ from spikelab.cli.options import (
     JsonOption,
     LabelOption,
     OwnTargetOption,
+    PresetOption,
     RuntimeOption,
     SetOption,
     SinkOption,
@@ -22,14 +23,15 @@ from spikelab.cli.options import (
     assigned,
     require_writable,
 )
+from spikelab.cli.results import exit_code, say_report
 from spikelab.cli.stack import running, start
+from spikelab.comparison.sources import baselines
 from spikelab.console import out
-from spikelab.errors import EXIT_FAILED, EXIT_INCONCLUSIVE, EXIT_OK, EXIT_SLO_MISSED
 from spikelab.experiments import engine
 from spikelab.importers.formats import FORMATS
 from spikelab.links import dashboard_url
 from spikelab.locks import no_run
-from spikelab.plans.load import load_plan
+from spikelab.plans.load import open_plan
 from spikelab.record import RunRecord, all_records
 from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
@@ -47,6 +49,7 @@ def demo(runtime: RuntimeOption = None, json_file: JsonOption = None) -> None:
 @command("run")
 def run(
     plan: Annotated[str, typer.Argument(help="a ready plan's name, or a file")],
+    preset: PresetOption = None,
     assignments: SetOption = None,
     target_settings: TargetSetOption = None,
     labels: LabelOption = None,
@@ -57,7 +60,7 @@ def run(
     i_own_this_target: OwnTargetOption = False,
 ) -> None:
     """Run a plan and judge it. Exit 0: within the SLO, 99: missed, 3: inconclusive."""
-    loaded = load_plan(plan, assignments or [], driver, sinks or [])
+    source = open_plan(plan, assignments or [], driver, sinks or [], preset)
     options = RunOptions(
         labels=assigned(labels, "--label"),
         target_settings=assigned(target_settings, "--target-set"),
@@ -65,9 +68,9 @@ def run(
         own_target_elsewhere=i_own_this_target,
     )
     require_writable(json_file)
-    engine.check(loaded, options)
+    engine.check(source, options)
     runtime = running()
-    _finish(runtime, engine.run_all(runtime, loaded, options), json_file)
+    _finish(runtime, engine.run_all(runtime, source, options), json_file)
 
 
 def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None) -> NoReturn:
@@ -78,12 +81,7 @@ def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None)
     finally:
         if records:
             _show(runtime, records, json_file)
-    if not all(record.valid for record in records):
-        raise typer.Exit(EXIT_FAILED)
-    verdicts = {record.verdict for record in records}
-    if "fail" in verdicts:
-        raise typer.Exit(EXIT_SLO_MISSED)
-    raise typer.Exit(EXIT_INCONCLUSIVE if "inconclusive" in verdicts else EXIT_OK)
+    raise typer.Exit(exit_code(records))
 
 
 def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) -> None:
@@ -95,6 +93,7 @@ def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) ->
         out.print(f"record     {paths.shown(record.folder / 'run.json')}", markup=False)
     if json_file is not None:
         engine.write_result(json_file, records)
+    say_report(records[0].experiment or records[0].testid)
 
 
 @command("runs")
@@ -104,6 +103,8 @@ def runs() -> None:
         if idle:
             close_abandoned(current().endpoints().influxdb)
     tables.show_runs(list(all_records()))
+    for plan, name in baselines().items():
+        out.print(f"baseline of {plan}: {name}", markup=False)
 
 
 @command("plans")

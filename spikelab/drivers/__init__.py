@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Protocol
 
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.plans.model import DriverName, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.scripts import DriverName
 from spikelab.runtime import DriverCommand, Endpoints, Runtime
 
 

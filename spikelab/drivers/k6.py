@@ -10,7 +10,8 @@ from spikelab.drivers.k6_bodies import read_bodies
 from spikelab.drivers.k6_summary import read_summary, remove_requests
 from spikelab.drivers.process import ask
 from spikelab.drivers.summary import PhaseSummary
-from spikelab.plans.model import DriverName, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.scripts import DriverName
 from spikelab.runtime import DriverCommand, Endpoints, Runtime
 from spikelab.stack_settings import DATABASE
 from spikelab.units import parse_whole_number

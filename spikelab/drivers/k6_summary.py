@@ -76,6 +76,8 @@ def _phase(metrics: Metrics, name: str, epoch_ms: float, begun_ms: float) -> Pha
         failures=requests - good,
         dropped=int(of("dropped_iterations")["count"]),
         errors=errors,
+        slow=_slow(metrics, name),
+        late_answers=_late_answers(metrics, name),
         latency_seconds=_latency(answers),
         latency_mean_seconds=answers["avg"] / 1000 if answers["count"] else None,
         latency_with_failures_seconds=_latency(of("latency_with_failures")),
@@ -89,6 +91,20 @@ def _errors(failures: int, by_class: Metrics) -> Errors:
     counts = {name: int(metric["count"]) for name, metric in by_class.items()}
     counts["other"] += failures - sum(counts.values())
     return Errors.model_validate(counts)
+
+
+def _slow(metrics: Metrics, name: str) -> dict[str, int]:
+    prefix = f"slow{{scenario:{name},objective:"
+    return {
+        key.removeprefix(prefix).removesuffix("}"): int(metric["count"])
+        for key, metric in metrics.items()
+        if key.startswith(prefix)
+    }
+
+
+def _late_answers(metrics: Metrics, name: str) -> int | None:
+    metric = metrics.get(f"late_answers{{scenario:{name}}}")
+    return int(metric["count"]) if metric else None
 
 
 def _latency(trend: dict[str, Any]) -> Latency:

@@ -8,7 +8,8 @@ from spikelab.drivers import Job
 from spikelab.drivers.process import ask
 from spikelab.drivers.summary import PhaseSummary, from_epoch_ms
 from spikelab.errors import LabError
-from spikelab.plans.model import DriverName, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.scripts import DriverName
 from spikelab.record import Errors, Latency
 from spikelab.runtime import DriverCommand, Runtime
 
@@ -80,6 +81,8 @@ def _phase(data: dict[str, Any]) -> PhaseSummary:
         failures=data["failures"],
         dropped=data["dropped"],
         errors=Errors.model_validate({**data["errors"], "bodies": data["bodies"]}),
+        slow=data["slow"],
+        late_answers=data["late_answers"],
         latency_seconds=Latency.model_validate(data["latency_seconds"]),
         latency_mean_seconds=data["latency_mean_seconds"],
         latency_with_failures_seconds=Latency.model_validate(data["latency_with_failures_seconds"]),

@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -31,7 +31,7 @@ class DriverProcess:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                preexec_fn=_end_with_parent,  # noqa: PLW1509  # only a system call
+                preexec_fn=lambda: _before_exec(command.cpus),  # noqa: PLW1509  # system calls alone
             )
         self._command = command
         self.usage = Usage(self._driver)
@@ -75,7 +75,10 @@ def ask(command: DriverCommand) -> str:
     ).stdout
 
 
-def _end_with_parent() -> None:
-    """Linux: the driver ends when the lab is killed, so that no load goes on unattended."""
+def _before_exec(cpus: Sequence[int]) -> None:
+    """Linux: the driver ends when the lab is killed, so that no load goes on unattended; and it is
+    bound to its CPUs, as are all threads and processes that it starts."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGINT)
+        if cpus:
+            os.sched_setaffinity(0, cpus)

@@ -12,7 +12,7 @@ class PhaseSummary(BaseModel):
 
     `requests` begun, `completed` answers of any kind, `failures` those without a good answer.
     `begun`: when the phase's event begins. `started`, `ended`: first start and last answer; where
-    nothing was started both are `begun`.
+    nothing was started both are `begun`. `slow`, `late_answers`: as in `record.Step`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -26,6 +26,8 @@ class PhaseSummary(BaseModel):
     failures: int
     dropped: int
     errors: Errors
+    slow: dict[str, int]
+    late_answers: int | None
     latency_seconds: Latency
     latency_mean_seconds: float | None
     latency_with_failures_seconds: Latency

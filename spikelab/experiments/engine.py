@@ -3,53 +3,39 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spikelab import preflight
-from spikelab.abandoned import close_abandoned
-from spikelab.errors import UsageError
-from spikelab.experiments.cells import Cell
-from spikelab.locks import only_run
-from spikelab.plans.model import Plan
+from spikelab.experiments import session
+from spikelab.experiments.state import CellState
+from spikelab.plans.load import PlanSource
 from spikelab.record import RunRecord, write_json
-from spikelab.run import Run, RunOptions, identity
+from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
 
 
-def run_all(runtime: Runtime, plan: Plan, options: RunOptions) -> Iterator[RunRecord]:
+def run_all(runtime: Runtime, source: PlanSource, options: RunOptions) -> Iterator[RunRecord]:
     """Runs every cell in order, yielding each record; one that cannot be run ends it.
 
     Raises LabError or RunInterruptedError.
     """
-    with only_run() as announce:
-        if plan.components:
-            runtime.require(plan.components)
-        preflight.require_stack(runtime, plan)
-        close_abandoned(runtime.endpoints().influxdb)
-        for cell in _cells(plan, options):
-            run = Run(runtime, plan, options, cell)
-            announce(run.testid)
-            yield run.go()
+    state = session.begin("run", source, options, _cells(source))
+    with session.open_session(runtime, source, options, state) as going:
+        for cell in state.cells:
+            yield going.run(cell)
+        going.finish()
 
 
-def check(plan: Plan, options: RunOptions) -> None:
+def check(source: PlanSource, options: RunOptions) -> None:
     """Everything that can be wrong with the plan on this machine. Raises UsageError."""
-    _cells(plan, options)
-    if options.live and plan.driver != "k6":
-        raise UsageError("--live: only k6 has a dashboard of its own for a run")
-    preflight.require_users(plan.users)
-    for url in sorted(plan.foreign_urls):
-        preflight.require_target(url, options.own_target_elsewhere)
+    session.check(source, options, _cells(source))
 
 
-def _cells(plan: Plan, options: RunOptions) -> list[Cell]:
+def _cells(source: PlanSource) -> list[CellState]:
     """The runs of a plan: every variant once a round, so that drift meets all of them."""
-    settings = preflight.target_settings(plan, options.target_settings)
+    plan = source.plan()
     names: list[str | None] = [variant.name for variant in plan.variants]
-    names = names or [None]
-    experiment = identity(plan.name) if len(names) * plan.repeats > 1 else None
     return [
-        Cell(name, chosen, repeat, experiment, values={})
+        CellState(variant=name, repeat=repeat)
         for repeat in range(1, plan.repeats + 1)
-        for name, chosen in zip(names, settings, strict=True)
+        for name in names or [None]
     ]
 
 

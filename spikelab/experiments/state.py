@@ -62,6 +62,9 @@ class ExperimentState(_Strict):
     ended: datetime | None = None
     state: State = "going"
     reason: Annotated[str | None, Field(description="why it was stopped")] = None
+    stores: Annotated[
+        list[str], Field(description="that were there for its runs, and have to be for the rest")
+    ] = []
     cells: list[CellState] = []
     answer: dict[str, Any] | None = None
 

@@ -14,6 +14,7 @@ from spikelab.importers.report import Report
 from spikelab.importers.sources import Source
 from spikelab.judge import judge_run, judge_step
 from spikelab.record import (
+    IMPORTED,
     QUANTILES,
     Connections,
     Generator,
@@ -69,7 +70,8 @@ def build_record(
     """The record of an imported run. Without objectives it is inconclusive: nothing was asked.
 
     What no report says is null, or where the record must have a value empty: of the machine, the
-    target and, but for Fortio, the URL and whether connections were kept alive.
+    target and, but for Fortio, the URL and whether connections were kept alive. Goodput is of all
+    good answers: percentiles do not count those above a limit.
     """
     source, report = imported.source, imported.report
     warnings = list(report.warnings)
@@ -79,6 +81,7 @@ def build_record(
     started = _started(imported, length, earlier)
     step = _step(imported, started, started + length)
     if objectives:
+        step.slo = [objective.text for objective in objectives]
         step.verdict = judge_step(step, objectives, tried=None)
     return RunRecord(
         testid=(
@@ -87,7 +90,7 @@ def build_record(
             else f"{started:%Y%m%dT%H%M%SZ}-{source.group}-{imported.digest}"
         ),
         plan=source.group,
-        labels={"imported": source.name},
+        labels={IMPORTED: source.name},
         driver=imported.format,
         started=started,
         ended=started + length,

@@ -1,5 +1,6 @@
 """Reading a YAML plan so that every mistake is one line with file, line, key and cure."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,17 @@ from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
 
 Location = Sequence[int | str]
+_LONGEST_MESSAGE = 400
+# Steps of a location that no file has: which type of a union it was, and that it is a key.
+_OF_PYDANTIC = re.compile(r"((constrained-)?(str|int|float|bool)|\[key\]|.+\[.*\])$")
+_TYPES = {
+    "str": "a text",
+    "int": "a number",
+    "float": "a number",
+    "bool": "true or false",
+    "dict": "a mapping",
+    "list": "a list",
+}
 
 
 def read_mapping(path: Path) -> dict[str, Any]:
@@ -21,7 +33,7 @@ def read_mapping(path: Path) -> dict[str, Any]:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise UsageError(f"{name}: line {line}: this is no YAML: {error.problem}") from error
+        raise mistake_at(path, line, f"this is no YAML: {error.problem}") from error
     except (ValueError, RecursionError, yaml.YAMLError) as error:
         # PyYAML lets wrong dates and numbers, and endless nesting, through as these.
         raise UsageError(f"{name}: this is no YAML that a plan can be made of") from error
@@ -43,16 +55,17 @@ def _cyclic(value: object, above: tuple[int, ...] = ()) -> bool:
     return any(_cyclic(item, (*above, id(value))) for item in items)
 
 
-def line_of(path: Path, location: Location) -> int:
-    """The 1-based line of a key in a YAML file; the nearest parent's if it is absent."""
+def line_of(path: Path, location: Location) -> tuple[int, int]:
+    """The 1-based line of a key in a YAML file, the nearest parent's if it is absent; and how many
+    steps of the location the file has."""
     node = yaml.compose(path.read_text(encoding="utf-8"))
     line = 1
-    for step in location:
+    for place, step in enumerate(location):
         found = _child(node, step)
         if found is None:
-            break
+            return line, place
         line, node = found
-    return line
+    return line, len(location)
 
 
 def _child(node: yaml.Node | None, step: int | str) -> tuple[int, yaml.Node] | None:
@@ -65,15 +78,36 @@ def _child(node: yaml.Node | None, step: int | str) -> tuple[int, yaml.Node] | N
     return None
 
 
+def mistake_at(path: Path, line: int, said: str) -> UsageError:
+    """A mistake in a file, on one line whatever keys and values the file has."""
+    shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in said)
+    return UsageError(f"{paths.shown(path)}: line {line}: {shown}"[:_LONGEST_MESSAGE])
+
+
 def first_mistake(error: ValidationError, model: type[BaseModel], path: Path) -> UsageError:
     """The first mistake of a validation as one line: file, line, key, cure."""
     # A misspelt key is also a missing one: the misspelling is the mistake.
     mistakes = sorted(error.errors(), key=lambda each: each["type"] == "missing")
     details = mistakes[0]
-    location = details["loc"]
-    where = f"{paths.shown(path)}: line {line_of(path, location)}"
+    line, there = line_of(path, details["loc"])
+    absent = details["loc"][there:]
+    location = [*details["loc"][:there], *(s for s in absent if not _OF_PYDANTIC.match(str(s)))]
     key = ".".join(str(step) for step in location)
-    return UsageError(f"{where}: {_explain(details, key, model, location)}")
+    said = _alternatives(mistakes, details["loc"])
+    said = f"{key}: {said}" if said else _explain(details, key, model, location)
+    return mistake_at(path, line, said)
+
+
+def _alternatives(mistakes: Sequence[ErrorDetails], location: Location) -> str:
+    """What a value may be that is of no type of a union; empty where that is not the mistake."""
+    beside = [each for each in mistakes if each["loc"][:-1] == location[:-1]]
+    tags = [str(each["loc"][-1]) for each in beside]
+    of_types = all(each["type"].endswith(("_type", "_parsing")) for each in beside)
+    if len(tags) < 2 or not of_types or not all(map(_OF_PYDANTIC.match, tags)):
+        return ""
+    types = [tag.removeprefix("constrained-").partition("[")[0] for tag in tags]
+    words = [_TYPES[name] for name in types if name in _TYPES]
+    return "must be " + " or ".join(dict.fromkeys(words))
 
 
 def _explain(details: ErrorDetails, key: str, model: type[BaseModel], location: Location) -> str:
@@ -81,8 +115,9 @@ def _explain(details: ErrorDetails, key: str, model: type[BaseModel], location: 
         return f"unknown key '{key}'" + did_you_mean(str(location[-1]), _keys_at(model, location))
     if details["type"] == "missing":
         return f"the key '{key}' is missing"
-    message = details["msg"].removeprefix("Value error, ")
-    said = f"{message[0].lower()}{message[1:]}"
+    said = details["msg"].removeprefix("Value error, ")
+    if details["type"] not in ("plan", "value_error"):
+        said = f"{said[0].lower()}{said[1:]}"
     return f"{key}: {said}" if key else said
 
 
@@ -97,7 +132,8 @@ def _keys_at(model: type[BaseModel], location: Location) -> list[str]:
 
 
 def _property(schema: dict[str, Any], name: str) -> dict[str, Any]:
-    found = schema.get("properties", {}).get(name) or schema.get("additionalProperties", {})
+    by_pattern: dict[str, Any] = next(iter(schema.get("patternProperties", {}).values()), {})
+    found = schema.get("properties", {}).get(name) or schema.get("additionalProperties", by_pattern)
     return found if isinstance(found, dict) else {}
 
 

@@ -11,11 +11,11 @@ from pydantic import ValidationError
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.plans.file import first_mistake, read_mapping
+from spikelab.plans.file import first_mistake, line_of, mistake_at, read_mapping
 from spikelab.plans.model import Plan
-from spikelab.plans.parameters import Parameter, Parameters
+from spikelab.plans.parameters import Parameter, Parameters, Preset, check_values
 from spikelab.plans.phases import Request
-from spikelab.plans.values import Scalar
+from spikelab.plans.values import Scalar, written
 from spikelab.units import parse_whole_number
 
 
@@ -39,14 +39,14 @@ class PlanSource:
         Raises UsageError naming file, line, key and cure.
         """
         try:
-            filled = _substitute(
-                dict(self.data), {**self.values, **(values or {})}, paths.shown(self.path)
-            )
+            filled = _substitute(dict(self.data), {**self.values, **(values or {})}, self.path)
             plan = Plan.model_validate(filled)
+            if values:
+                check_values(plan.parameters, values)
             if not self.sinks:
                 return plan
             all_sinks = list(dict.fromkeys([*plan.effective_sinks, *self.sinks]))
-            return Plan.model_validate({**plan.model_dump(), "sinks": all_sinks})
+            return Plan.model_validate({**filled, "sinks": all_sinks})
         except ValidationError as error:
             raise first_mistake(error, Plan, self.path) from error
 
@@ -56,9 +56,10 @@ def open_plan(
     assignments: Iterable[str] = (),
     driver: str | None = None,
     sinks: Sequence[str] = (),
+    preset: str | None = None,
 ) -> PlanSource:
-    """A plan by the name of a ready one or the path of a file, with `--set key=value` applied, for
-    another driver than it names, and with more sinks.
+    """A plan by the name of a ready one or the path of a file, with a preset and then `--set
+    key=value` applied, for another driver than it names, and with more sinks.
 
     Raises UsageError naming file, line, key and cure.
     """
@@ -67,11 +68,19 @@ def open_plan(
     if driver is not None:
         data["driver"] = driver
     try:
-        declared = Parameters.model_validate({"parameters": data.get("parameters") or {}})
+        declared = Parameters.model_validate(
+            {key: data.get(key) or {} for key in Parameters.model_fields}
+        )
     except ValidationError as error:
         raise first_mistake(error, Plan, path) from error
     parameters = declared.parameters
     values = {key: parameter.default for key, parameter in parameters.items()}
+    if preset is not None:
+        chosen = _preset(preset, declared, path)
+        values |= chosen.set
+        if chosen.variants:
+            named = {each["name"]: each for each in data["variants"] if "name" in each}
+            data["variants"] = [named[name] for name in chosen.variants]
     for assignment in assignments:
         _assign(data, parameters, values, assignment)
     return PlanSource(path, data, values, sinks)
@@ -82,9 +91,18 @@ def load_plan(
     assignments: Iterable[str] = (),
     driver: str | None = None,
     sinks: Sequence[str] = (),
+    preset: str | None = None,
 ) -> Plan:
     """`open_plan` with the parameters as they are."""
-    return open_plan(name, assignments, driver, sinks).plan()
+    return open_plan(name, assignments, driver, sinks, preset).plan()
+
+
+def _preset(name: str, declared: Parameters, path: Path) -> Preset:
+    if name in declared.presets:
+        return declared.presets[name]
+    presets = declared.presets
+    cure = did_you_mean(name, presets) if presets else " (the plan has none)"
+    raise UsageError(f"{paths.shown(path)}: unknown preset '{name}'{cure}")
 
 
 def _find(name: str) -> Path:
@@ -115,32 +133,36 @@ def _assign(
 ) -> None:
     key, text = split_assignment(assignment, "--set")
     if key in parameters:
-        values[key] = _parameter_value(key, text, parameters[key])
+        values[key] = parameter_value("--set", key, text, parameters[key])
         return
     head, _, leaf = key.rpartition(".")
     if head not in ("target", "request") or leaf == "settings":
         known = [*parameters, "target.url", *(f"request.{k}" for k in Request.model_fields)]
         raise UsageError(f"--set {assignment}: unknown key '{key}'" + did_you_mean(key, known))
     section = data.get(head)
-    data[head] = {**(section if isinstance(section, dict) else {}), leaf: _yaml_value(text)}
+    data[head] = {
+        **(section if isinstance(section, dict) else {}),
+        leaf: _yaml_value("--set", text),
+    }
 
 
-def _yaml_value(text: str) -> Any:
+def _yaml_value(option: str, text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except (ValueError, RecursionError, yaml.YAMLError) as error:
-        raise UsageError(f"--set: '{text[:60]}' is no value that YAML knows") from error
+        raise UsageError(f"{option}: '{text[:60]}' is no value that YAML knows") from error
 
 
-def _parameter_value(key: str, text: str, parameter: Parameter) -> Scalar:
+def parameter_value(option: str, key: str, text: str, parameter: Parameter) -> Scalar:
+    """A parameter's value from the command line. Raises UsageError naming the option."""
     if isinstance(parameter.default, int) and not isinstance(parameter.default, bool):
         # YAML would read 12:30:00 as a number of seconds.
         number = parse_whole_number(text)
         value = text[:60] if number is None else number
     else:
-        value = _yaml_value(text)
+        value = _yaml_value(option, text)
     try:
-        parameter.check(f"--set {key}", value)
+        parameter.check(f"{option} {key}", value)
     except ValueError as error:
         raise UsageError(str(error)[:200]) from error
     return cast(Scalar, value)
@@ -149,20 +171,20 @@ def _parameter_value(key: str, text: str, parameter: Parameter) -> Scalar:
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 
-def _substitute(value: Any, values: Mapping[str, Any], file: str) -> Any:
+def _substitute(value: Any, values: Mapping[str, Any], path: Path, *location: int | str) -> Any:
     """Replaces `${name}`: a lone placeholder keeps its parameter's type."""
     if isinstance(value, dict):
-        return {key: _substitute(item, values, file) for key, item in value.items()}
+        return {key: _substitute(item, values, path, *location, key) for key, item in value.items()}
     if isinstance(value, list):
-        return [_substitute(item, values, file) for item in value]
+        return [_substitute(item, values, path, *location, n) for n, item in enumerate(value)]
     if not isinstance(value, str):
         return value
     for name in _PLACEHOLDER.findall(value):
         if name not in values:
-            raise UsageError(
-                f"{file}: '${{{name}}}' names no parameter" + did_you_mean(name, values)
-            )
+            line, _ = line_of(path, location)
+            cure = did_you_mean(name, values) if values else " (the plan has none)"
+            raise mistake_at(path, line, f"'${{{name}}}' names no parameter{cure}")
     lone = _PLACEHOLDER.fullmatch(value)
     if lone:
         return values[lone[1]]
-    return _PLACEHOLDER.sub(lambda match: str(values[match[1]]), value)
+    return _PLACEHOLDER.sub(lambda match: written(values[match[1]]), value)

@@ -5,16 +5,23 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, Field, model_validator
 
-from spikelab import paths
-from spikelab.errors import did_you_mean
-from spikelab.plans.parameters import Parameter
+from spikelab.plans import checks
+from spikelab.plans.grid import variants_of
+from spikelab.plans.mistakes import mistake
+from spikelab.plans.parameters import Parameter, Preset
 from spikelab.plans.phases import Phase, Request, Target, in_order
-from spikelab.plans.studies import CapacitySearch, CompareBy, Preset, Sweep, Variant
+from spikelab.plans.scripts import (
+    DriverName,
+    Loop,
+    known_scripts,
+    require_script,
+    script_facts,
+)
+from spikelab.plans.studies import CapacitySearch, CompareBy, Sweep, Variant
 from spikelab.plans.values import PROXY_PREFIX, Duration, Name, Objectives, Strict
 from spikelab.slo import Objective, parse_objective
 from spikelab.units import parse_duration
 
-DriverName = Literal["k6", "locust"]
 Sink = Literal["prometheus", "influxdb"]
 # Raw samples of more requests than these cost more than they tell.
 _MOST_RAW_REQUESTS = 50_000
@@ -28,32 +35,20 @@ Named = TypeVar("Named", Phase, Variant)
 
 def _unique_names(items: list[Named]) -> list[Named]:
     names = [item.name for item in items]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"the name '{name}' stands twice")
+    for place, name in enumerate(names):
+        if name in names[:place]:
+            raise mistake(f"the name '{name}' stands twice", place, "name")
     return items
-
-
-def _scripts(driver: DriverName) -> list[str]:
-    folder, pattern = {"k6": (paths.K6, "*.js"), "locust": (paths.LOCUST, "*.py")}[driver]
-    return [path.stem for path in sorted(folder.glob(pattern))]
-
-
-def _script(name: str, driver: DriverName) -> None:
-    known = _scripts(driver)
-    if name not in known:
-        folder, suffix = ("k6", "js") if driver == "k6" else ("locust", "py")
-        raise ValueError(f"there is no {folder}/{name}.{suffix}" + did_you_mean(name, known))
 
 
 def _known_scripts(value: str | dict[DriverName, str]) -> str | dict[DriverName, str]:
     if isinstance(value, dict):
         for driver, name in value.items():
-            _script(name, driver)
+            require_script(name, driver)
         if not value:
             raise ValueError("name a script, or one for each driver")
-    elif value not in (*_scripts("k6"), *_scripts("locust")):
-        _script(value, "k6")
+    elif value not in known_scripts("locust"):
+        require_script(value, "k6")
     return value
 
 
@@ -86,35 +81,30 @@ class Plan(Strict):
     needs: list[Literal["redis"]] = []
 
     @model_validator(mode="after")
-    def _alternating_phases_fit(self) -> Self:
-        durations = {phase.duration_seconds for phase in self.phases if phase.judged}
-        if self.phase_order == "alternating" and len(durations) > 1:
-            raise ValueError("phase_order: only phases of one duration can change places")
+    def _parts_agree(self) -> Self:
+        checks.check_driver(self)
+        checks.check_order(self)
+        checks.check_settings(self)
+        checks.check_studies(self)
+        return self
+
+    @model_validator(mode="after")
+    def _a_grid_is_variants(self) -> Self:
+        if self.sweep and self.sweep.settings:
+            self.variants = variants_of(self.sweep.settings)
+        checks.check_runs(self)
         return self
 
     @model_validator(mode="after")
     def _rates_have_their_users(self) -> Self:
         """As many as are under way when the longest latency objective is just met."""
-        limits = [o.limit for o in self.objectives if o.key != "success"]
-        seconds = max(1.0, *limits) if limits else _RATE_SECONDS_IN_FLIGHT
         for phase in self.phases:
             if phase.kind == "rate" and phase.most_users is None:
+                limits = [o.limit for o in self.objectives_of(phase) if o.key != "success"]
+                seconds = max(1.0, *limits) if limits else _RATE_SECONDS_IN_FLIGHT
                 highest = max(self._rates(phase))
-                phase.most_users = max(_FEWEST_RATE_USERS, math.ceil(highest * seconds))
-        return self
-
-    @model_validator(mode="after")
-    def _driver_can_do_it(self) -> Self:
-        for phase in self.phases:
-            if self.spike and phase.kind != "users":
-                raise ValueError(f"phase {phase.name}: the script spike takes the kind users")
-        if self.driver == "locust" and "influxdb" in (self.sinks or []):
-            raise ValueError("sinks: Locust keeps no raw samples in influxdb; k6 does")
-        return self
-
-    @model_validator(mode="after")
-    def _driver_has_a_script(self) -> Self:
-        _script(self.script_of(self.driver), self.driver)
+                under_way = max(_FEWEST_RATE_USERS, math.ceil(highest * seconds))
+                phase.most_users = under_way + math.ceil(highest * phase.jitter_seconds)
         return self
 
     def script_of(self, driver: DriverName) -> str:
@@ -126,14 +116,19 @@ class Plan(Strict):
         return self.script[driver]
 
     @property
+    def _loops(self) -> set[Loop]:
+        script = script_facts(self.script_of(self.driver), self.driver)
+        return {script.kinds[phase.kind] for phase in self.phases}
+
+    @property
     def slopes(self) -> bool:
         """The rate goes in a line from the phase before to a phase's own."""
-        return self.script_of(self.driver) == "ramp"
+        return "ramp" in self._loops
 
     @property
     def spike(self) -> bool:
         """All users at once and one request each: the phases have no window but their start."""
-        return self.driver == "k6" and self.script_of("k6") == "spike"
+        return "once" in self._loops
 
     def offered_rate(self, phase: Phase) -> float | None:
         """Requests a second that a phase asks for, on average; None in a closed loop."""
@@ -150,7 +145,12 @@ class Plan(Strict):
 
     @property
     def objectives(self) -> list[Objective]:
+        """Of the whole plan; `objectives_of` says which of them a phase is judged by."""
         return [parse_objective(text) for text in self.slo]
+
+    def objectives_of(self, phase: Phase) -> list[Objective]:
+        """What this phase is judged by: its own objectives, or the plan's."""
+        return [parse_objective(text) for text in (self.slo if phase.slo is None else phase.slo)]
 
     @property
     def users(self) -> int:

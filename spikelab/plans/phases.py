@@ -36,16 +36,22 @@ class Request(Strict):
     keep_alive: bool = True
 
 
+_Amount = Field(gt=0, le=1_000_000)
+# Of each type by itself, so that the published schema has the limits.
+Amount = Annotated[int, _Amount] | Annotated[float, _Amount]
+
+
 class Phase(Strict):
     """A stretch of load. One that is not judged, such as a warm-up, is no step of the record.
 
     `rate`: an open loop of `value` requests a second. `users`: a closed loop of so many users; in a
     spike all at once and one request each, and `duration` is then the longest they may take.
+    `jitter`: each request of a rate begins up to so much later than due, at random.
     """
 
     name: PhaseName
     kind: Literal["users", "rate"]
-    value: Annotated[int | float, Field(gt=0, le=1_000_000)]
+    value: Amount
     start: Duration | None = None
     duration: Annotated[Duration, AfterValidator(a_second_or_more)]
     url: Url | None = None
@@ -53,6 +59,7 @@ class Phase(Strict):
     period: Annotated[Duration, AfterValidator(above_zero)] | None = None
     body_bytes: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     most_users: Annotated[int, Field(ge=1)] | None = None
+    jitter: Duration | None = None
     slo: Objectives | None = None
     judged: bool = True
 
@@ -62,12 +69,14 @@ class Phase(Strict):
             if self.value != int(self.value):
                 raise ValueError(f"value {self.value}: users are a whole number")
             self.value = int(self.value)
-            if self.most_users:
-                raise ValueError("most_users belongs to the kind rate")
+            if self.most_users or self.jitter:
+                raise ValueError("most_users and jitter belong to the kind rate")
             if parse_duration(self.ramp_up or "0s") > self.duration_seconds:
                 raise ValueError("ramp_up is longer than the phase's duration")
         elif self.ramp_up or self.period:
             raise ValueError("ramp_up and period belong to the kind users")
+        elif self.jitter_seconds > self.duration_seconds:
+            raise ValueError("jitter is longer than the phase's duration")
         return self
 
     @property
@@ -78,6 +87,11 @@ class Phase(Strict):
     @property
     def duration_seconds(self) -> float:
         return parse_duration(self.duration)
+
+    @property
+    def jitter_seconds(self) -> float:
+        """How much later than due a request may start, at random."""
+        return parse_duration(self.jitter or "0s")
 
     @property
     def users(self) -> int:

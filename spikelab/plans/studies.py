@@ -1,10 +1,15 @@
-"""What a plan says of several runs: variants, sweeps, capacity searches, comparisons, presets."""
+"""What a plan says of several runs: variants, sweeps, capacity searches, comparisons."""
 
-from typing import Annotated, Literal
+import math
+from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from spikelab.experiments.limits import parse_limit
+from spikelab.plans.mistakes import mistake
+from spikelab.plans.phases import Amount
 from spikelab.plans.values import Duration, Name, Scalar, Strict, Url, a_second_or_more
+from spikelab.statistics.capacity import Search
 from spikelab.units import parse_fraction
 
 # A figure of a step that comparisons know; spikelab/comparison/metrics.py says how each is taken.
@@ -12,10 +17,17 @@ MetricName = Literal[
     "p50", "p90", "p95", "p99", "p99.9", "mean", "success", "throughput", "goodput"
 ]
 
+_MOST_STEPS = 1000
+
 
 def _share(text: str) -> str:
     if not 0 < parse_fraction(text) < 1:
         raise ValueError("must be above 0 and below 1, such as 5% or 0.05")
+    return text
+
+
+def _limit(text: str) -> str:
+    parse_limit(text)
     return text
 
 
@@ -26,7 +38,7 @@ class Variant(Strict):
     """One side of a comparison, or one rung of a ladder: what it runs with.
 
     `set`: values of the plan's parameters. `settings`: of the lab's own target. `url`: another
-    target. `image` (docker runtime) or `jar` (host runtime): another build of the lab's target.
+    target. `jar` or `image` (docker runtime): another build of the lab's target.
     `compose`: override files on top of the lab's own, for this variant (docker runtime).
     """
 
@@ -39,16 +51,47 @@ class Variant(Strict):
     compose: list[str] = []
 
 
+_Bounded = Field(ge=-1e12, le=1e12)
+Number = Annotated[int, _Bounded] | Annotated[float, _Bounded]
+
+
+class Steps(Strict):
+    """Evenly spaced values: 200, 400, 600 is first 200, last 600, step 200."""
+
+    first: Number
+    last: Number
+    step: Amount
+
+
+def _spread(values: object) -> object:
+    """Steps as the values that they stand for."""
+    if not isinstance(values, dict):
+        return values
+    steps = Steps.model_validate(values)
+    # Rounded down with some room: 0.1 is no number that binary has exactly.
+    count = math.floor((steps.last - steps.first) / steps.step + 1e-9) + 1
+    if not 1 <= count <= _MOST_STEPS:
+        raise ValueError(f"first, last and step make {max(0, count):,} values: give 1 to 1,000")
+    return [round(steps.first + place * steps.step, 9) for place in range(count)]
+
+
+Values = Annotated[
+    list[Scalar],
+    Field(min_length=1),
+    BeforeValidator(_spread, json_schema_input_type=list[Scalar] | Steps),
+]
+
+
 class Sweep(Strict):
     """A grid of runs. `values`: a parameter's values. `settings`: a target setting's; a variant
-    for each combination.
+    for each combination. Either are a list, or first, last and step.
 
     `order`: in every repeat, `abba` takes the values as written and turns the variants' order
     round; `blocks` shuffles all, by the seed; `as-written` does neither.
     """
 
-    values: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
-    settings: dict[str, Annotated[list[Scalar], Field(min_length=1)]] = {}
+    values: dict[str, Values] = {}
+    settings: dict[str, Values] = {}
     order: Literal["abba", "blocks", "as-written"] = "abba"
     seed: Annotated[int, Field(ge=0)] | None = None
 
@@ -75,8 +118,27 @@ class CapacitySearch(Strict):
     growth: Annotated[float, Field(gt=1, le=10)] = 2.0
     precision: Share = "5%"
     confirmations: Annotated[int, Field(ge=0, le=20)] = 2
-    limits: list[str] = []
+    limits: list[Annotated[str, AfterValidator(_limit)]] = []
     overload: Overload | None = None
+
+    @model_validator(mode="after")
+    def _can_be_searched(self) -> Self:
+        if not self.lowest <= self.first <= self.highest:
+            text = f"{self.first:g}: must be from lowest {self.lowest:g} to highest"
+            raise mistake(f"{text} {self.highest:g}", "first")
+        self.search()
+        return self
+
+    def search(self) -> Search:
+        """How its steps are chosen."""
+        return Search(
+            first_rate=self.first,
+            lowest_rate=self.lowest,
+            highest_rate=self.highest,
+            growth=self.growth,
+            precision=parse_fraction(self.precision),
+            confirmations=self.confirmations,
+        )
 
 
 class CompareBy(Strict):
@@ -90,10 +152,3 @@ class CompareBy(Strict):
     at: dict[str, Scalar] = {}
     metrics: list[MetricName] = ["p50", "p99", "throughput"]
     margin: Share = "5%"
-
-
-class Preset(Strict):
-    """A shorter or longer form of the plan: `--preset quick` sets these parameters."""
-
-    about: str
-    set: dict[str, Scalar]

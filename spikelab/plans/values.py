@@ -15,6 +15,11 @@ PROXY_PREFIX = "proxy:"
 _RESERVED_PHASES = "spikelab-"
 
 
+def written(value: Scalar) -> str:
+    """A value as `--set` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _duration(text: str) -> str:
     parse_duration(text)
     return text
@@ -65,7 +70,8 @@ def _phase_name(name: str) -> str:
 
 Duration = Annotated[str, AfterValidator(_duration)]
 Url = Annotated[str, AfterValidator(_url)]
-Name = Annotated[str, Field(pattern="^[a-z0-9-]+$", max_length=60)]
+LONGEST_NAME = 60
+Name = Annotated[str, Field(pattern="^[a-z0-9-]+$", max_length=LONGEST_NAME)]
 PhaseName = Annotated[Name, AfterValidator(_phase_name)]
 Objectives = list[Annotated[str, AfterValidator(_objective)]]
 

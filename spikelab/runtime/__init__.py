@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
+from spikelab.cores import Cores
 from spikelab.target_settings import Value
 
 # In the order of start: stores before those that write to them.
@@ -48,13 +50,40 @@ class ComponentStatus:
 class DriverCommand:
     """How to start a driver process: its argument vector and environment.
 
-    In a container: `pid_argv` prints the driver's process id, `remove_argv` removes it for certain.
+    `cpus`: those that it may run on; none: all. In a container, which has them by itself:
+    `pid_argv` prints the driver's process id, `remove_argv` removes it for certain.
     """
 
     argv: Sequence[str]
     env: Mapping[str, str]
     pid_argv: Sequence[str] = ()
     remove_argv: Sequence[str] = ()
+    cpus: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class TargetBuild:
+    """Another build of the lab's target than its own: an image, or a jar in place of the lab's;
+    `compose`: override files on top of the lab's own. Paths are absolute."""
+
+    jar: Path | None = None
+    image: str | None = None
+    compose: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(
+            filter(None, (self.image, *(p.name for p in (self.jar, *self.compose) if p)))
+        )
+
+
+@dataclass(frozen=True)
+class RunningBuild:
+    """What the running target is: an image by its digest, or a build by a hash; override files
+    by name and hash."""
+
+    image: str | None = None
+    build: str | None = None
+    compose: tuple[str, ...] = ()
 
 
 class Runtime(Protocol):
@@ -83,8 +112,23 @@ class Runtime(Protocol):
     def driver_endpoints(self) -> Endpoints:
         """Addresses as the driver sees them."""
 
-    def restart_target(self, settings: Mapping[str, Value]) -> None:
-        """Restarts the lab's own target with these settings and waits until it is healthy."""
+    def cpus(self) -> frozenset[int]:
+        """The CPUs that driver and target can be bound to; empty where they cannot."""
+
+    def require_build(self, build: TargetBuild) -> None:
+        """Raises UsageError when this runtime cannot start the target so."""
+
+    def restart_target(
+        self,
+        settings: Mapping[str, Value],
+        build: TargetBuild | None = None,
+        cores: Cores | None = None,
+    ) -> None:
+        """Restarts the target and waits until it is healthy: with all of these settings, the lab's
+        own build or another, on its CPUs or on all."""
+
+    def target_started_with(self, build: TargetBuild | None, cores: Cores | None) -> bool:
+        """Whether the running target was started so, from files that are still the same."""
 
     def driver_path(self, name: str, testid: str) -> str:
         """A file of results/<testid> as the driver sees it."""
@@ -102,11 +146,14 @@ class Runtime(Protocol):
     ) -> DriverCommand:
         """The command that runs k6 or Locust in this runtime; k6's web dashboard is on loopback."""
 
+    def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
+        """The same command, bound to the driver's CPUs."""
+
     def process_ids(self) -> dict[str, int]:
         """The running components' processes, as far as this machine can see them."""
 
-    def target_build(self) -> tuple[str | None, str | None]:
-        """(image, build) of the running target; one of the two is None."""
+    def target_build(self) -> RunningBuild:
+        """What the running target was made from."""
 
     def log_command(self, component: str, follow: bool) -> list[str]:
         """A command that prints a component's log."""

@@ -3,10 +3,12 @@
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import timedelta
 
 from spikelab import paths
 from spikelab.console import say, working
+from spikelab.cores import DRIVER_CPUS, TARGET_CPUS, Cores, chosen_cores, usable_cpus
 from spikelab.errors import LabError
 from spikelab.health import wait_healthy
 from spikelab.locks import alone
@@ -16,6 +18,8 @@ from spikelab.runtime import (
     ComponentStatus,
     DriverCommand,
     Endpoints,
+    RunningBuild,
+    TargetBuild,
 )
 from spikelab.runtime.addresses import (
     PORTS,
@@ -32,11 +36,19 @@ from spikelab.runtime.ports import require_free
 from spikelab.runtime.prometheus_folder import write_prometheus_folder, write_targets
 from spikelab.runtime.secret_files import CA_FOLDER, FOLDER, PRIVATE_KEY, PUBLIC_KEY, make_secrets
 from spikelab.runtime.supervisor import Supervisor
-from spikelab.runtime.target_env import change_target_env, write_target_env
+from spikelab.runtime.target_env import (
+    change_target_env,
+    require_binding,
+    require_startable,
+    start_variables,
+    started_build,
+    started_with,
+    write_target_env,
+)
 from spikelab.stack_settings import StackSettings, load_stack_settings, target_settings_of
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.target_settings import Value, load_target_declaration
-from spikelab.tools import ensure_built, target_jar
+from spikelab.tools import ensure_built
 
 _HEALTH_PATHS = {
     "influxdb": "/ping",
@@ -67,6 +79,8 @@ class HostRuntime:
         declaration = load_target_declaration()
         own = target_settings_of(self.asked.values, declaration.settings)
         settings = declaration.resolve(own)
+        cores = chosen_cores(self.asked.values, self.cpus(), separate=False)
+        require_binding(cores)
         ensure_built()
         with _changing_the_stack():
             self._refuse_other_settings()
@@ -82,7 +96,8 @@ class HostRuntime:
                 self._prepare()
                 self.supervisor.start(self._environment())
             if "target" in missing:
-                self._write_target_settings(settings, broker="redis" in {*running, *missing})
+                broker = "redis" in {*running, *missing}
+                self._write_target_env(settings, start_variables(None, cores), broker=broker)
             self._start(missing, running, wanted)
             if "influxdb" in wanted:
                 InfluxDB(self.settings.url("INFLUXDB_PORT")).create_database()
@@ -121,13 +136,29 @@ class HostRuntime:
 
     driver_endpoints = endpoints
 
-    def restart_target(self, settings: Mapping[str, Value]) -> None:
+    def cpus(self) -> frozenset[int]:
+        return usable_cpus()
+
+    def require_build(self, build: TargetBuild) -> None:
+        require_startable(build)
+
+    def restart_target(
+        self,
+        settings: Mapping[str, Value],
+        build: TargetBuild | None = None,
+        cores: Cores | None = None,
+    ) -> None:
+        require_binding(cores)
+        start = start_variables(build, cores)
         with _changing_the_stack():
             self.supervisor.stop_program("target")
             self._require_free_ports("target")
-            self._write_target_settings(settings, broker="redis" in self._running())
+            self._write_target_env(settings, start, broker="redis" in self._running())
             self.supervisor.start_program("target")
             self._wait_healthy(["target"])
+
+    def target_started_with(self, build: TargetBuild | None, cores: Cores | None) -> bool:
+        return started_with(build, cores)
 
     def driver_path(self, name: str, testid: str) -> str:
         return str(paths.RESULTS / testid / name)
@@ -147,6 +178,9 @@ class HostRuntime:
             host["K6_WEB_DASHBOARD_HOST"] = "127.0.0.1"
         return DriverCommand([str(program), *arguments], {**env, **host})
 
+    def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
+        return replace(command, cpus=cores.driver)
+
     def driver_script(self, driver: str, script: str) -> str:
         return str(
             paths.LOCUST / f"{script}.py" if driver == "locust" else paths.K6 / f"{script}.js"
@@ -157,9 +191,8 @@ class HostRuntime:
             return {}
         return {name: info["pid"] for name, info in self.supervisor.info().items() if info["pid"]}
 
-    def target_build(self) -> tuple[str | None, str | None]:
-        stamp = paths.BUILD / "target.stamp"
-        return None, f"sha256:{stamp.read_text()}" if stamp.exists() else None
+    def target_build(self) -> RunningBuild:
+        return RunningBuild(build=started_build())
 
     def log_command(self, component: str, follow: bool) -> list[str]:
         log = paths.LOGS / f"{component}.log"
@@ -217,17 +250,21 @@ class HostRuntime:
         return StackSettings(values, self.asked.defaults)
 
     def _refuse_other_settings(self) -> None:
-        """The target's settings change with a restart of the target, the rest with one of all."""
-        target = load_target_declaration().settings
+        """What is the target's or a run's changes with a restart of the target, the rest with one
+        of all."""
+        changeable = {*load_target_declaration().settings, DRIVER_CPUS, TARGET_CPUS}
         for name, value in self.asked.values.items():
             running = self.settings.values.get(name)
-            if name not in target and running != value:
+            if name not in changeable and running != value:
                 raise LabError(
                     f"the stack runs with {name}={running}, not {value}: ./lab down first"
                 )
 
-    def _write_target_settings(self, settings: Mapping[str, Value], *, broker: bool) -> None:
+    def _write_target_env(
+        self, settings: Mapping[str, Value], start: Mapping[str, str], *, broker: bool
+    ) -> None:
         own = {
+            **start,
             "TARGET_ADDRESS": self.settings.bind,
             "TARGET_PORT": self.settings.port("TARGET_PORT"),
             "TARGET_MANAGEMENT_PORT": self.settings.port("TARGET_MANAGEMENT_PORT"),
@@ -288,7 +325,6 @@ class HostRuntime:
             "LAB_LOGS": str(paths.LOGS),
             "LAB_DATA": str(_DATA),
             "LAB_SECRETS": str(FOLDER),
-            "LAB_TARGET_JAR": str(target_jar()),
             "LAB_GRAFANA_HOME": str(grafana_home or ""),
             "PROMETHEUS_URL": self.settings.url("PROMETHEUS_PORT"),
             "INFLUXDB_URL": self.settings.url("INFLUXDB_PORT"),

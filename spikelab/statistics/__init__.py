@@ -4,5 +4,9 @@ Pure functions: nothing here runs, reads or writes anything. Import it where a c
 SciPy takes half a second to load.
 """
 
+from typing import Literal
+
 # Of every interval and bound.
 CONFIDENCE = 0.95
+# Of a comparison, about B. Here, so that it can be read without SciPy.
+Answer = Literal["better", "worse", "equivalent", "inconclusive"]

@@ -8,11 +8,10 @@ from typing import Literal
 from scipy.stats import binomtest
 
 from spikelab.errors import UsageError
-from spikelab.statistics import CONFIDENCE
+from spikelab.statistics import CONFIDENCE, Answer
 from spikelab.statistics.holm import holm
 from spikelab.statistics.ratio import Ratio, ratio_of
 
-Answer = Literal["better", "worse", "equivalent", "inconclusive"]
 # One figure of A's run and B's run. None: not measured. Infinite: failures count so.
 Pair = tuple[float | None, float | None]
 

@@ -50,19 +50,32 @@ class Prometheus:
         values = found[0].get("values", []) if found else []
         return {int(seconds): float(value) for seconds, value in values}
 
+    def evaluated(self, rule: str) -> datetime | None:
+        """When the last evaluation that is complete of a rule's group began; None without one."""
+        groups = self._answer(f"rules?type=record&rule_name[]={rule}")["groups"]
+        return datetime.fromisoformat(groups[0]["lastEvaluation"]) if groups else None
+
     def _ask(self, kind: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
+        result: list[dict[str, Any]] = self._answer(kind, parameters)["result"]
+        return result
+
+    def _answer(self, kind: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         try:
-            answer = client.post(
-                f"{self.url}/api/v1/{kind}", data=parameters, timeout=_TIMEOUT_SECONDS
+            answer = client.request(
+                "POST" if query else "GET",
+                f"{self.url}/api/v1/{kind}",
+                data=query,
+                timeout=_TIMEOUT_SECONDS,
             ).json()
         except (httpx.HTTPError, ValueError) as error:
             raise LabError(
                 f"Prometheus at {self.url} does not answer ({type(error).__name__}): ./lab status"
             ) from error
         if answer["status"] != "success":
-            raise LabError(f"Prometheus refused a query: {answer['error']}: {parameters['query']}")
-        result: list[dict[str, Any]] = answer["data"]["result"]
-        return result
+            asked = query["query"] if query else kind
+            raise LabError(f"Prometheus refused a query: {answer['error']}: {asked}")
+        data: dict[str, Any] = answer["data"]
+        return data
 
 
 def _labels(metric: dict[str, str]) -> str:

@@ -12,15 +12,16 @@ _SMALLEST_GAP_SECONDS = 0.25
 _LARGEST_GAP_SECONDS = 1.0
 
 
-def step_waves(influxdb: InfluxDB, testid: str, step: Step) -> list[Wave]:
-    """The waves of a step's good answers. Raises LabError when InfluxDB does not answer."""
+def good_answer_seconds(influxdb: InfluxDB, testid: str, step: Step) -> list[float]:
+    """When a step's good answers came, in seconds since its start. Raises LabError when InfluxDB
+    does not answer."""
     rows = influxdb.query(
         'SELECT "value" FROM "http_req_duration" WHERE '
         f"\"testid\" = '{testid}' AND \"scenario\" = '{step.phase}' "
         "AND \"expected_response\" = 'true'"
     )
     start = step.started.timestamp()
-    return waves([row["time"] / 1000 - start for row in rows], step.start_spread_seconds or 0.0)
+    return [row["time"] / 1000 - start for row in rows]
 
 
 def missing_samples(influxdb: InfluxDB, testid: str, step: Step) -> int:

@@ -73,7 +73,7 @@ def run_everything(lab: Lab) -> Shown:
     plan = lab.home / "steady.yaml"
     plan.write_text(STEADY)
     spike = ("tomcat-spike", "--set", "users=60", "--set", "request.timeout=8s", *SMALL)
-    checks = ("blacklist", "--set", "rate=50", "--set", "duration=10s")
+    checks = ("blacklist", "--set", "rate=50", "--set", "duration=10s", "--set", "repeats=1")
     records = {
         "k6": lab.run(str(plan), "--sink", "influxdb"),
         "locust": lab.run(str(plan), "--driver", "locust"),

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spikelab import history
+from spikelab import series
 from spikelab.history import series_lines
 from spikelab.record import RunRecord
 from tests.stack.conftest import Lab, in_state, wait_until
@@ -53,8 +53,11 @@ def test_a_longer_run_is_thinned_out_and_still_adds_up(
     lab: Lab, spike: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = len(points(lab, "run_series", spike["testid"]))
-    monkeypatch.setattr(history, "MOST_POINTS", whole - 1)
-    thinned = series_lines(RunRecord.model_validate(spike), lab.prometheus)
+    monkeypatch.setattr(series, "MOST_POINTS", whole - 1)
+    record = RunRecord.model_validate(spike)
+    drawn = series.read_series(record, lab.prometheus)
+    assert drawn
+    thinned = series_lines(record, drawn)
     rates = [float(line.split("good_rate=")[1].split(",")[0]) for line in thinned]
     assert len(thinned) == -(-whole // 2)
     assert sum(rates) * 2 == pytest.approx(300)

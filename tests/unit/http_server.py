@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from email.message import Message
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -13,13 +14,16 @@ class Request:
     path: str
     bytes: int
     headers: Message
+    came: float
 
 
 class Server:
-    """Target and store in one. Answers with `status` and `text`, after `delay_seconds`."""
+    """Target and store in one. Answers with `status` and `text`, after `delay_seconds`, or after
+    the next of `delays`. Notes when each request came."""
 
     def __init__(self) -> None:
         self.status, self.text, self.delay_seconds = 200, "hello", 0.0
+        self.delays: Iterator[float] | None = None
         self.store_status, self.store_delay_seconds = 204, 0.0
         self.requests: list[Request] = []
         self.points: list[str] = []
@@ -62,8 +66,9 @@ class Server:
             if self.store_status == 204:
                 self.points += body.decode().split("\n")
             return self.store_status, ""
-        self.requests.append(Request(method, path, len(body), headers))
-        time.sleep(self.delay_seconds)
+        delay = self.delay_seconds if self.delays is None else next(self.delays)
+        self.requests.append(Request(method, path, len(body), headers, time.monotonic()))
+        time.sleep(delay)
         return self.status, self.text
 
     def regions(self) -> dict[str, tuple[str, int, int]]:

@@ -11,7 +11,8 @@ from scipy.stats import binom, ttest_rel
 
 from bench.verdicts import Arms, verdicts
 from spikelab.errors import UsageError
-from spikelab.statistics.comparison import Answer, Comparison, Metric, Pair, compare, fewest_pairs
+from spikelab.statistics import Answer
+from spikelab.statistics.comparison import Comparison, Metric, Pair, compare, fewest_pairs
 from spikelab.statistics.holm import holm
 from spikelab.statistics.ratio import ratio_of
 

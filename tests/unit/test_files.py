@@ -19,6 +19,7 @@ from spikelab.tool_pins import declared_tools
 
 COMPOSE_TEXT = paths.COMPOSE_FILE.read_text()
 COMPOSE = yaml.safe_load(COMPOSE_TEXT)
+COMPOSE_FILES = sorted(paths.COMPOSE_FILE.parent.glob("*.yml"))
 
 
 def test_compose_defaults_are_those_of_the_example() -> None:
@@ -29,8 +30,8 @@ def test_compose_defaults_are_those_of_the_example() -> None:
 
 def test_every_variable_of_the_example_is_used() -> None:
     example = dotenv_values(paths.ENV_EXAMPLE)
-    used = set(re.findall(r"\$\{([A-Z0-9_]+)", COMPOSE_TEXT))
-    assert set(example) == used
+    texts = "".join(file.read_text() for file in COMPOSE_FILES)
+    assert set(example) == set(re.findall(r"\$\{([A-Z0-9_]+)", texts))
 
 
 def test_compose_hands_every_setting_to_the_target() -> None:

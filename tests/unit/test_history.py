@@ -1,12 +1,16 @@
 """The points that a finished run becomes."""
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spikelab.history import SERIES, run_line, step_line, written
+from spikelab import paths
+from spikelab.history import run_line, step_line, write_confidence
 from spikelab.record import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
+from spikelab.series import LOAD, QUEUES, written
+from spikelab.stores.influxdb import InfluxDB
 from spikelab.target_settings import load_target_declaration
 
 START = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
@@ -105,8 +109,22 @@ def test_a_step_is_a_point_at_its_start_and_a_curve_with_those_of_its_variant() 
     assert "errors_request_timeout=10i,errors_http_5xx=10i" in point
 
 
-@pytest.mark.parametrize("signal", SERIES, ids=lambda signal: signal.name)
+@pytest.mark.parametrize("signal", (*LOAD, *QUEUES), ids=lambda signal: signal.name)
 def test_a_signal_is_read_for_one_run_without_a_variable_left(signal: Any) -> None:
     expression = written(signal, "20261121T010203Z-mine-0a1b", 2)
     assert "$" not in expression
-    assert '20261121T010203Z-mine-0a1b"' in expression
+    assert ('20261121T010203Z-mine-0a1b"' in expression) == (signal in LOAD)
+
+
+def test_a_verdict_is_a_field_more_and_kept_where_influxdb_is_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    run = record(step(0, 10, None, variant="wide"))
+    run.save()
+    write_confidence([run], "worse (×1.10, 1.08–1.12, 6 pairs)", InfluxDB("http://127.0.0.1:1"))
+    kept = (run.folder / "confidence.lp").read_text()
+    point = run_line(run)
+    assert kept.split(" ")[0] == point.split(" ")[0]
+    assert kept.endswith(f' confidence="worse (×1.10, 1.08–1.12, 6 pairs)" {START_MS}\n')
+    assert point.endswith(f" {START_MS}")

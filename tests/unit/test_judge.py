@@ -1,11 +1,12 @@
 """Objectives and verdicts."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
-from spikelab.judge import generator_limited, judge_step, with_drops
-from spikelab.record import Errors, Latency, Step, StepGenerator
+from spikelab.judge import generator_limited, judge_by_bounds, judge_step, with_drops
+from spikelab.record import Errors, Latency, Step, StepGenerator, Verdict
 from spikelab.slo import parse_objective
 from spikelab.usage import Use
 
@@ -21,6 +22,9 @@ def step(
     limited: bool | None = False,
     drain_seconds: float = 0.1,
     rate: float | None = RATE,
+    slow: dict[str, int] | None = None,
+    late_answers: int | None = None,
+    verdict: Verdict = "inconclusive",
 ) -> Step:
     return Step(
         name="phase",
@@ -36,12 +40,14 @@ def step(
         dropped=dropped,
         failures=failures,
         errors=Errors(),
+        slow=slow or {},
+        late_answers=late_answers,
         response_bytes_mean=None,
         latency_seconds=Latency(),
         latency_with_failures_seconds=latency or Latency(),
         drain_seconds=drain_seconds,
         generator=StepGenerator(limited=limited),
-        verdict="inconclusive",
+        verdict=verdict,
     )
 
 
@@ -111,6 +117,82 @@ def test_a_queue_left_behind_fails_though_every_answer_came() -> None:
     assert verdict(step(latency=in_time), "p99 < 250ms") == "pass"
     assert verdict(step(latency=in_time, drain_seconds=4), "p99 < 250ms") == "fail"
     assert verdict(step(latency=in_time, drain_seconds=4), "p99 < 5s") == "pass"
+
+
+@pytest.mark.parametrize(
+    ("late", "objective", "wanted"),
+    [
+        # Of the 100 requests due in the last second, or the 200 in the last two.
+        (1, "p99 < 250ms", "pass"),
+        (3, "p99 < 250ms", "pass"),
+        (4, "p99 < 250ms", "fail"),
+        (4, "p95 < 250ms", "pass"),
+        (15, "p95 < 2s", "pass"),
+        (16, "p95 < 2s", "fail"),
+        # Without a limit nobody knows what is late.
+        (50, "success >= 99%", "pass"),
+    ],
+)
+def test_a_straggler_is_no_queue(late: int, objective: str, wanted: str) -> None:
+    in_time = Latency(p95=0.2, p99=0.2)
+    judged = step(latency=in_time, drain_seconds=9, late_answers=late)
+    assert verdict(judged, objective) == wanted
+
+
+BOTH = ("success >= 99%", "p95 < 1s")
+
+
+@pytest.mark.parametrize(
+    ("changes", "wanted"),
+    [
+        ({}, "pass"),
+        # 1 % of 1,000 may fail: 4 prove that it is less, 16 that it is more.
+        ({"failures": 4}, "pass"),
+        ({"failures": 5}, "inconclusive"),
+        ({"failures": 15}, "inconclusive"),
+        ({"failures": 16}, "fail"),
+        ({"dropped": 4}, "pass"),
+        ({"dropped": 5}, "inconclusive"),
+        # 5 % may be slow, failures and drops among them.
+        ({"slow": 38}, "pass"),
+        ({"slow": 39}, "inconclusive"),
+        ({"slow": 36, "failures": 2, "dropped": 2}, "inconclusive"),
+        ({"slow": 63}, "fail"),
+        ({"slow": 63, "failures": 10}, "fail"),
+        ({"late_answers": 20}, "fail"),
+        ({"late_answers": 1, "drain_seconds": 9}, "pass"),
+    ],
+)
+def test_a_search_judges_by_bounds(changes: dict[str, Any], wanted: str) -> None:
+    slow = {"p95 < 1s": changes.pop("slow", 0)}
+    judged = step(**{"late_answers": 0, "verdict": "pass", **changes}, slow=slow)
+    assert judge_by_bounds(judged, [parse_objective(text) for text in BOTH]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("requests", "dropped", "wanted"),
+    [
+        # All but one of 99 %.
+        (989, 0, "pass"),
+        # Neither started nor dropped: k6 was a little behind.
+        (985, 0, "inconclusive"),
+        (985, 15, "fail"),
+        # By judge_step, so the driver was in order: Locust's users waited.
+        (970, 0, "fail"),
+    ],
+)
+def test_a_search_wants_99_percent_started(requests: int, dropped: int, wanted: str) -> None:
+    judged = step(requests, dropped=dropped, late_answers=0, verdict="pass")
+    assert judge_by_bounds(judged, [parse_objective("success >= 90%")]) == wanted
+
+
+def test_a_search_decides_nothing_that_judge_step_does_not() -> None:
+    judged = step(failures=500, late_answers=0)
+    assert judge_by_bounds(judged, [parse_objective("success >= 99%")]) == "inconclusive"
+
+
+def test_a_search_without_an_objective_decides_nothing() -> None:
+    assert judge_by_bounds(step(verdict="pass"), []) == "inconclusive"
 
 
 def test_percentiles_with_drops_take_the_next_higher_known_one() -> None:

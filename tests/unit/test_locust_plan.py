@@ -102,6 +102,7 @@ def test_phases_are_put_in_order_and_may_touch() -> None:
         ([phase("one", "0s", "5s", ramp_up="6s")], "ramp_up is longer"),
         ([phase("one", "0s", "5s", kind="rate", ramp_up="1s")], "for kind users"),
         ([phase("one", "0s", "5s", kind="rate", period="1s")], "for kind users"),
+        ([phase("one", "0s", "5s", kind="rate", jitter="1s")], "jitter is for k6"),
         ([phase("one", "0s", "5s", body_bytes=-1)], "body_bytes -1"),
         ([phase("one", "0s", "5s", body_bytes="1k")], "body_bytes 1k"),
     ],

@@ -43,6 +43,8 @@ class Site:
                 site.authorizations.add(self.headers.get("Authorization"))
                 if path == "/api/v1/auth/token":
                     return self.answer(site.token_status, b'{"access_token": "made-here"}')
+                if path == "/slow":
+                    time.sleep(2.5)
                 if path == "/wrong":
                     return self.answer(503, b"no healthy upstream")
                 return self.answer(200, b"hello")
@@ -170,6 +172,20 @@ def test_a_missed_objective_is_99_and_shows_what_was_answered(tmp_path: Path, si
     phase = json.loads((tmp_path / "summary.json").read_text())["phases"][0]
     assert phase["errors"]["http_5xx"] == phase["failures"] == phase["requests"] > 5
     assert phase["bodies"] == ["503: no healthy upstream"]
+
+
+def test_a_phase_s_own_limits_count_slow_and_late_answers(tmp_path: Path, site: Site) -> None:
+    slo = ["p50 <= 500ms", "p95 < 1200ms"]
+    phases = [{"name": "one", "kind": "rate", "value": 10, "duration": "1s", "slo": slo}]
+    plan = plan_file(tmp_path, site, phases, "/slow")
+    code, said = run(site, "hello.py", ["--processes=1"], LAB_PLAN=plan)
+    assert code == 99, said
+    assert re.findall("missed in (.*) [(]", said) == [f"one: {text}" for text in slo]
+    phase = json.loads((tmp_path / "summary.json").read_text())["phases"][0]
+    assert phase["requests"] == phase["completed"] > 5
+    assert phase["slow"] == dict.fromkeys(slo, phase["requests"])
+    # All came after the phase's end and the looser limit.
+    assert phase["late_answers"] == phase["requests"]
 
 
 BY_HAND = ["--users=5", "--spawn-rate=5", "--run-time=3s"]

@@ -95,6 +95,21 @@ def json_keys_as_numbers(part: Tally) -> dict[str, object]:
     return message
 
 
+def test_slow_and_late_answers_add_up_through_messages() -> None:
+    whole, part = Tally(), Tally()
+    whole.slow["p95 < 1s"], part.slow["p95 < 1s"], part.slow["p99 < 2s"] = 1, 2, 3
+    whole.late_answers, part.late_answers = 4, 5
+    whole.add(Tally.from_message(json_keys_as_numbers(part)))
+    assert (whole.slow, whole.late_answers) == ({"p95 < 1s": 3, "p99 < 2s": 3}, 9)
+
+
+def test_a_limit_includes_itself_where_it_says_so() -> None:
+    below, at_most = parse_objective("p95 < 1s"), parse_objective("p95 <= 1s")
+    assert (below.is_missed_by(1.0), at_most.is_missed_by(1.0)) == (True, False)
+    assert (below.is_missed_by(0.999), at_most.is_missed_by(1.001)) == (False, True)
+    assert not parse_objective("success >= 99%").is_missed_by(60)
+
+
 def test_errors_by_class() -> None:
     assert error_class(404, RuntimeError()) == "http_4xx"
     assert error_class(503, RuntimeError()) == "http_5xx"
@@ -116,7 +131,9 @@ def test_the_summary_has_null_for_infinite(tmp_path: Path) -> None:
         Region("t1", "one", "users", "5 users", 99_900, 110_000),
         Region("t1", "two", "rate", "5 rate", 110_000, 120_000),
     ]
-    write_summary(str(path), "2.47.0", "t1", regions, {"one": mixed}, ["p95 < 1s"], 2)
+    objectives = {"two": [parse_objective("success >= 99%"), parse_objective("p95 < 1s")]}
+    measured = {"one": mixed, "two": Tally()}
+    write_summary(str(path), "2.47.0", "t1", regions, measured, objectives, ["p95 < 1s"], 2)
     summary = json.loads(path.read_text())
     phase = summary["phases"][0]
     assert (phase["requests"], phase["completed"], phase["failures"]) == (100, 99, 10)
@@ -131,5 +148,7 @@ def test_the_summary_has_null_for_infinite(tmp_path: Path) -> None:
     assert summary["thresholds"] == {"failed": ["p95 < 1s"]}
     assert summary["events_pending"] == 2
     nothing = summary["phases"][1]
+    assert (phase["slow"], phase["late_answers"]) == ({}, None)
+    assert (nothing["slow"], nothing["late_answers"]) == ({"p95 < 1s": 0}, 0)
     assert (nothing["name"], nothing["requests"], nothing["started_ms"]) == ("two", 0, 110_000)
     assert nothing["started"] is nothing["ended"] is nothing["start_spread_seconds"] is None

@@ -1,0 +1,160 @@
+"""A comparison as a file, results/<comparison>/comparison.json.
+
+`docs/comparison.schema.json` is generated from these models (`python -m spikelab.schema`).
+Latencies are in seconds, rates per second, shares of 1.
+"""
+
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spikelab import paths
+from spikelab.comparison.metrics import Unit
+from spikelab.plans.studies import MetricName
+from spikelab.plans.values import Scalar
+from spikelab.record import write_json
+from spikelab.statistics import Answer
+
+SCHEMA_VERSION = 1
+FILE = "comparison.json"
+# JSON has no infinity; null: not measured.
+Figure = float | Literal["infinite"] | None
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Side(_Strict):
+    """A or B: its name as one may write it again, and its runs."""
+
+    name: str
+    plan: str
+    experiment: str | None = None
+    variant: str | None = None
+    runs: list[str]
+
+
+class PairFigures(_Strict):
+    """One pair of runs that counts. Which one is A's and which B's is said by testid."""
+
+    repeat: int
+    a_run: str
+    b_run: str
+    a: Figure
+    b: Figure
+
+
+class LeftOut(_Strict):
+    """A pair that gives no figures for any metric."""
+
+    place: dict[str, Scalar]
+    repeat: int
+    reason: str
+
+
+class Advice(_Strict):
+    """What more pairs would bring: docs/statistics.md says how far it can be trusted."""
+
+    pairs_needed: Annotated[
+        int | None, Field(description="in all, for a verdict with 80 % chance; null: over 1,000")
+    ]
+    more_pairs: int | None
+    smallest_difference: Annotated[
+        float, Field(description="the ratio above 1 that these pairs tell from 1 with 80 % chance")
+    ]
+
+
+class Result(_Strict):
+    """One metric at one place. `a` and `b` are geometric means over the pairs that count."""
+
+    metric: MetricName
+    about: str
+    unit: Unit
+    better: Literal["lower", "higher"]
+    place: dict[str, Scalar]
+    primary: bool = False
+    a: Figure = None
+    b: Figure = None
+    pairs: list[PairFigures]
+    ratio: Annotated[float | None, Field(description="B / A; null where a figure has none")] = None
+    low: Annotated[float | None, Field(description="of the ratio's 95 % interval")] = None
+    high: float | None = None
+    log_deviation: Annotated[
+        float | None, Field(description="standard deviation of the pairs' ln(B / A)")
+    ] = None
+    verdict: Annotated[Answer | None, Field(description="about B; null: not judged")] = None
+    difference_p: float | None = None
+    equivalence_p: float | None = None
+    reason: str | None = None
+    advice: Advice | None = None
+
+
+class Noise(_Strict):
+    """What identical arms showed in one metric: how finely this machine can compare."""
+
+    metric: MetricName
+    pairs: int
+    log_deviation: float | None
+    smallest_difference: Annotated[
+        float | None, Field(description="ratio that so many pairs tell from 1 with 80 % chance")
+    ]
+    pairs_needed: Annotated[
+        int | None, Field(description="for the margin, with 80 % chance; null: over 1,000")
+    ]
+    reason: str | None = None
+
+
+class ComparisonRecord(_Strict):
+    """The whole file: B against A. `verdict` is the primary metric's at the place that decides;
+    null for runs that are only set side by side. `noise` is there for identical arms."""
+
+    schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
+    comparison: str
+    created: datetime
+    plan: str
+    primary: MetricName
+    at: Annotated[dict[str, Scalar], Field(description="where the primary metric decides")] = {}
+    margin: Annotated[float, Field(description="0.05: ratios of 1 / 1.05 to 1.05 do not matter")]
+    a: Side
+    b: Side
+    interleaved: Annotated[
+        bool | None, Field(description="the lab took A's and B's runs in turn; null: not known")
+    ]
+    notes: list[str] = []
+    results: Annotated[list[Result], Field(description="the primary one first, if one decided")]
+    left_out: list[LeftOut] = []
+    noise: list[Noise] | None = None
+    verdict: Answer | None
+    summary: str
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    @property
+    def deciding(self) -> Result | None:
+        """The primary metric's result; None where nothing was judged."""
+        return next((result for result in self.results if result.primary), None)
+
+    @property
+    def folder(self) -> Path:
+        return paths.RESULTS / self.comparison
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True)
+
+    def save(self) -> Path:
+        """Writes comparison.json whole or not at all; returns its path."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self.folder / FILE, self.to_json())
+        return self.folder / FILE
+
+
+def read_comparison(name: str) -> ComparisonRecord | None:
+    """A comparison by its name; None where there is none that can be read."""
+    try:
+        text = (paths.RESULTS / name / FILE).read_bytes()
+        return ComparisonRecord.model_validate_json(text)
+    except (ValidationError, OSError):
+        return None

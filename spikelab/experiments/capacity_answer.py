@@ -1,0 +1,113 @@
+"""What a capacity search found: the `answer` of its experiment.json."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spikelab.record import Latency, Resources, Verdict
+from spikelab.statistics.capacity import Outcome
+from spikelab.units import show_seconds
+
+OverloadOutcome = Literal["holds", "sheds", "queues", "crashes"]
+# What a step can miss: the rate itself, an objective, a limit on a resource; or the target died.
+MissKind = Literal["rate", "queue", "objective", "resource", "death"]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Miss(_Strict):
+    """Something that a step did not hold: an objective's or a limit's text, or in words."""
+
+    kind: MissKind
+    text: str
+
+
+class CapacityStep(_Strict):
+    """A judged step. `value`: of the parameter that is searched; rates are requests a second."""
+
+    testid: str
+    value: float
+    verdict: Verdict
+    missed: list[Miss] = []
+    why: Annotated[str, Field(description="what decided it, or why nothing did")] = ""
+    started_rate: float | None = None
+    achieved_rate: float | None = None
+    success: Annotated[float | None, Field(description="share of all that were due")] = None
+    latency_seconds: Latency = Latency()
+    resources: Resources = Resources()
+
+
+class OverloadAnswer(_Strict):
+    """What the target did at more than its capacity, and how it came back.
+
+    `sheds`: good answers go on near the capacity and the rest is refused at once. `queues`: answers
+    come later and later, or time out. `crashes`: it died. `holds`: it met the SLO even so.
+    """
+
+    outcome: OverloadOutcome
+    testid: str
+    factor: float
+    rate: Annotated[float, Field(description="of the overload, a second")]
+    recovery_rate: float
+    goodput: Annotated[
+        float | None, Field(description="good answers within the SLO a second, of the overload")
+    ] = None
+    refused_share: Annotated[
+        float | None, Field(description="failed without a timeout, of all that were due")
+    ] = None
+    timed_out_share: Annotated[
+        float | None, Field(description="timed out or dropped, of all that were due")
+    ] = None
+    latency_seconds: Latency = Latency()
+    recovery_seconds: Annotated[
+        float | None,
+        Field(description="from the overload's end until the SLO is met again; null: never seen"),
+    ] = None
+    watched_seconds: Annotated[float, Field(description="how long the recovery was watched")] = 0
+
+    def __str__(self) -> str:
+        text = f"at {self.factor:g} × that ({self.rate:,.4g}/s) it {self.outcome}"
+        if self.goodput is not None:
+            text += f": {self.goodput:,.0f}/s good within the SLO"
+        if self.refused_share:
+            text += f", {self.refused_share:.0%} refused at once"
+        if self.timed_out_share:
+            text += f", {self.timed_out_share:.0%} timed out or dropped"
+        if self.latency_seconds.p95 is not None:
+            text += f", p95 {show_seconds(self.latency_seconds.p95)}"
+        if self.recovery_seconds is None:
+            return f"{text}; not recovered within {show_seconds(self.watched_seconds)}"
+        return f"{text}; within the SLO again after {self.recovery_seconds:.0f} s"
+
+
+class CapacityAnswer(_Strict):
+    """[`highest_pass`, `lowest_fail`]: both confirmed, else null; docs/statistics.md.
+
+    `limited_by`: what failed first above the capacity.
+    """
+
+    outcome: Outcome
+    parameter: str
+    highest_pass: float | None = None
+    lowest_fail: float | None = None
+    reason: str | None = None
+    limited_by: list[Miss] = []
+    steps: list[CapacityStep] = []
+    overload: OverloadAnswer | None = None
+
+    def __str__(self) -> str:
+        """The answer in a sentence."""
+        unit = "requests/s" if self.parameter == "rate" else self.parameter
+        low, high = self.highest_pass, self.lowest_fail
+        first = f"; above it: {self.limited_by[0].text}" if self.limited_by else ""
+        if self.outcome == "found":
+            return f"holds {low:,.6g} to {high:,.6g} {unit}{first}"
+        if self.outcome == "at least":
+            return f"holds at least {low:,.6g} {unit}, the highest that was allowed"
+        if self.outcome == "below":
+            return f"does not hold {high:,.6g} {unit}, the lowest that was allowed{first}"
+        known = [f"{low:,.6g} is held"] if low else []
+        known += [f"{high:,.6g} is not"] if high else []
+        return "; ".join([f"inconclusive: {self.reason}", *known])

@@ -1,0 +1,274 @@
+"""What a result was made with and what it cannot say: settings, method, machine, limits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from spikelab.comparison.places import show as show_place
+from spikelab.errors import LabError
+from spikelab.record import Host, RunRecord
+from spikelab.report import words
+from spikelab.report.content import Table
+from spikelab.report.subject import Subject
+from spikelab.target_settings import Value, load_target_declaration
+
+if TYPE_CHECKING:
+    from spikelab.comparison.model import ComparisonRecord
+
+_SEARCH = (
+    "The rate grows until a step fails, the gap is halved until it is narrow enough, and both ends "
+    "are tried again. A step passes or fails when a binomial bound on its shares of failed and of "
+    "late requests says so, else it is inconclusive."
+)
+_MOST_LINES = 30
+_MOST_NAMED = 3
+
+
+def settings(records: Sequence[RunRecord]) -> list[Table]:
+    """Those that differ between the runs first, then those that are not the defaults."""
+    columns = _by_variant(records)
+    if not columns:
+        return []
+    defaults = _defaults()
+    names = list(dict.fromkeys(name for values in columns.values() for name in values))
+    differing = [name for name in names if _differs(name, columns)]
+    changed, rest = [], []
+    first = next(iter(columns.values()))
+    for name in names:
+        if name in differing:
+            continue
+        value, default = _shown(first.get(name)), _shown(defaults.get(name))
+        if value == default:
+            rest.append(f"{name}={value}")
+        else:
+            changed.append((name, value, default))
+    tables = []
+    if differing:
+        rows = [
+            (variant or "without", *(_shown(values.get(name)) for name in differing))
+            for variant, values in columns.items()
+        ]
+        rows.append(("default", *(_shown(defaults.get(name)) for name in differing)))
+        heads = ("variant", *differing)
+        tables.append(Table("Settings that differ between the runs", heads, rows))
+    note = f"At their defaults: {', '.join(rest)}." if rest else ""
+    if changed or note:
+        title = "Settings that are not the defaults" if changed else "Settings"
+        heads = ("setting", "value", "default") if changed else ()
+        tables.append(Table(title, heads, changed, note=note))
+    return tables
+
+
+def _differs(name: str, columns: Mapping[str, Mapping[str, Value]]) -> bool:
+    return len({str(values.get(name)) for values in columns.values()}) > 1
+
+
+def _by_variant(records: Sequence[RunRecord]) -> dict[str, Mapping[str, Value]]:
+    found: dict[str, Mapping[str, Value]] = {}
+    for record in records:
+        if record.target.settings:
+            found.setdefault(words.variant_of(record), record.target.settings)
+    return found
+
+
+def _defaults() -> Mapping[str, Value]:
+    try:
+        return load_target_declaration().resolve()
+    except LabError:
+        return {}
+
+
+def _shown(value: Value | None) -> str:
+    return (
+        words.NONE
+        if value is None
+        else str(value).lower()
+        if value in (True, False)
+        else str(value)
+    )
+
+
+def method(subject: Subject) -> list[str]:
+    """How it was run and judged, in sentences."""
+    said = [_how_run(subject), _how_driven(subject.records or subject.spoiled)]
+    if subject.comparison:
+        return [*said, *_how_compared(subject.comparison)]
+    if subject.kind == "capacity":
+        said.append(_SEARCH)
+    if subject.slo:
+        said.append(
+            f"Objectives: {'; '.join(subject.slo)}. A failed or dropped request counts as "
+            "infinitely late. A step that started less than 98 % of its offered rate, or left a "
+            "queue longer than its latency limit, fails; one whose driver was short of CPU is "
+            "inconclusive."
+        )
+    else:
+        said.append("No objective was given, so nothing is passed or failed.")
+    if subject.kind in ("sweep", "runs") and len(subject.records) > 1:
+        said.append(
+            "A rate is held when every repeat passes, failed when every repeat fails, and "
+            "inconclusive when repeats disagree; every tested rate below a held one is held too. "
+            "The unit of replication is the run, not the request."
+        )
+    return said
+
+
+def _how_compared(record: "ComparisonRecord") -> list[str]:
+    taken = {
+        True: "A's and B's runs were taken in turn, so that what drifts meets both.",
+        False: "A's and B's runs were not taken in turn: what drifted is in the ratio.",
+        None: "Whether A's and B's runs were taken in turn is not known.",
+    }
+    return [
+        f"A is {record.a.name} ({words.plural(len(record.a.runs), 'run')}), B is {record.b.name} "
+        f"({words.plural(len(record.b.runs), 'run')}). {taken[record.interleaved]}",
+        "The unit of replication is the run. Of each pair the ratio B / A is taken; the interval "
+        "is Student's on their logarithms at 95 %. Equivalent: the whole interval is within the "
+        f"margin of {record.margin * 100:.3g} %. Better or worse: it leaves 1 out. The primary "
+        f"metric, {record.primary}, decides; the others share another 5 % by Holm's correction.",
+    ]
+
+
+def _how_run(subject: Subject) -> str:
+    state, number = subject.state, len(subject.records)
+    if subject.comparison:
+        return f"Runs of the plan {subject.plan}, compared in pairs."
+    if state is None:
+        return f"One run of the plan {subject.plan}."
+    repeats = max((cell.repeat for cell in state.cells), default=1)
+    order = {"abba": "turned round in every repeat (ABBA)", "blocks": "shuffled in every repeat"}
+    said = f"{words.plural(number, 'run')} of the plan {subject.plan}"
+    said += f", up to {repeats} repeats" if repeats > 1 else ""
+    if subject.kind == "capacity":
+        return f"{words.plural(number, 'run')} of the plan {subject.plan}, one a step."
+    if number > 1 and state.order in (*order, "as-written"):
+        said += f"; their order was {order.get(state.order, 'as written')}"
+        said += f" (seed {state.seed})" if state.seed is not None else ""
+    return said + "."
+
+
+def _how_driven(records: Sequence[RunRecord]) -> str:
+    drivers = dict.fromkeys(
+        f"{name} {version}".strip()
+        for record in records
+        for name, version in (record.generator.versions or {record.driver: ""}).items()
+    )
+    policies = dict.fromkeys(
+        "kept alive" if record.connections.policy == "keep-alive" else "closed after each answer"
+        for record in records
+    )
+    return (
+        f"Driven by {words.joined(list(drivers))}; connections were {words.joined(list(policies))}."
+    )
+
+
+def machine(records: Sequence[RunRecord]) -> Table:
+    """Host facts, the target and the versions; several values where runs differ."""
+    rows: dict[str, dict[str, None]] = {}
+
+    def add(name: str, value: object) -> None:
+        if value not in (None, "", 0):
+            rows.setdefault(name, {})[str(value)] = None
+
+    for record in records:
+        _add_host(add, record.host)
+        add("target", record.target.url)
+        add("target's runtime", record.target.runtime)
+        add("target's image", record.target.image)
+        add("target's build", record.target.build)
+        for name, version in record.generator.versions.items():
+            add(f"{name}", version)
+    if not rows:
+        add("machine", "not known: imported reports do not say it")
+    return Table("Machine", ("", ""), [(name, "; ".join(found)) for name, found in rows.items()])
+
+
+def _add_host(add: Callable[[str, object], None], host: Host) -> None:
+    add("kernel", host.kernel)
+    add("processors", host.cpus)
+    for name, value in host.limits.items():
+        add(name, f"{value:,}" if isinstance(value, int) else value)
+
+
+def _compared_limits(record: "ComparisonRecord") -> list[str]:
+    said = list(record.notes)
+    if record.interleaved is False:
+        said.append(
+            "The runs were not taken in turn: a drift of the machine may be the difference."
+        )
+    for each in record.left_out:
+        where = " ".join(filter(None, [show_place(each.place), f"pair {each.repeat}"]))
+        said.append(f"Left out: {where}: {each.reason}")
+    said += [f"{each.metric}: {each.reason}" for each in record.results if each.reason]
+    if record.verdict is None:
+        said.append(
+            "Set side by side only: one run a side shows no spread, so there is no verdict."
+        )
+    return said
+
+
+def limits(subject: Subject) -> list[str]:
+    """What this result cannot say."""
+    records = subject.records
+    said: list[str] = []
+    said += [f"{r.testid} is no result: {'; '.join(r.reasons)}" for r in subject.spoiled]
+    said += _unfinished(subject)
+    if subject.comparison:
+        said += _compared_limits(subject.comparison)
+    said += warnings(records)
+    limited = [record for record in records if record.generator.limited]
+    if limited:
+        said.append(
+            f"The driver was short of CPU in {words.plural(len(limited), 'run')}: what they "
+            "measured may be the driver."
+        )
+    if subject.kind in ("sweep", "runs") and len(records) > 1:
+        repeats: dict[str, int] = {}
+        for record in records:
+            cell = f"{words.variant_of(record)} {show_place(record.values)}"
+            repeats[cell] = repeats.get(cell, 0) + 1
+        if min(repeats.values()) == 1:
+            said.append("Some of it was run once: a single run shows no spread.")
+    if subject.kind == "run" and records:
+        said.append("It is one run: another one may differ; repeats show by how much.")
+    kernels = {record.host.kernel for record in records}
+    if "" in kernels:
+        said.append("Imported reports do not say which machine and settings they were made with.")
+    elif len({(record.host.kernel, record.host.cpus) for record in records}) > 1:
+        said.append("The runs were made on machines that differ.")
+    said.append("It holds for this machine, these settings and this load.")
+    if len(said) > _MOST_LINES:
+        said = [*said[:_MOST_LINES], f"… and {len(said) - _MOST_LINES} lines more in the records."]
+    return list(dict.fromkeys(said))
+
+
+def _unfinished(subject: Subject) -> list[str]:
+    state = subject.state
+    if state is None:
+        return []
+    missing = sum(not cell.done for cell in state.cells)
+    said = []
+    if state.state != "finished":
+        why = f": {state.reason}" if state.reason else ""
+        said.append(f"It is not finished ({state.state}{why}).")
+    if missing:
+        said.append(f"{missing} of {words.plural(len(state.cells), 'run')} are not done.")
+    return said
+
+
+def warnings(records: Sequence[RunRecord]) -> list[str]:
+    """The records' own, each once, with the runs that it is about."""
+    about: dict[str, list[str]] = {}
+    for record in records:
+        for text in record.warnings:
+            about.setdefault(text, []).append(record.testid)
+    if len(records) == 1:
+        return list(about)
+    return [f"{text} ({_runs(names, len(records))})" for text, names in about.items()]
+
+
+def _runs(names: Sequence[str], of: int) -> str:
+    if len(names) == of:
+        return "all runs"
+    if len(names) > _MOST_NAMED:
+        return f"{len(names)} of {of} runs"
+    return ", ".join(names)

@@ -1,0 +1,1 @@
+"""Figures of reports: matplotlib's, as SVG that stands in a page."""

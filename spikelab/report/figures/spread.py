@@ -1,0 +1,134 @@
+"""Runs that differ in something else than their rate: a dot a repeat, and measured beside what was
+predicted."""
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+from matplotlib.axes import Axes
+
+from spikelab.record import RunRecord, Step
+from spikelab.report import words
+from spikelab.report.figures.style import (
+    LIMIT_LINE,
+    Figure,
+    curve,
+    drawn,
+    grouped,
+    log_seconds,
+    numbered,
+    shade,
+)
+from spikelab.signals.core import Colour
+from spikelab.slo import parse_objective
+
+# More cells than these are not told apart by their names under a figure.
+_MOST_NAMED = 40
+_ROW_INCHES = 0.24
+
+
+def by_cell(records: Sequence[RunRecord], slo: Sequence[str]) -> list[Figure]:
+    """Success and p95 of every step, a row a cell."""
+    points = [(words.cell_of(record, step), step) for record in records for step in record.steps]
+    rows = numbered(name for name, _ in points)
+    if len(rows) > _MOST_NAMED:
+        return []
+    success = _rows("Success", "success", rows, points, words.success, slo, "success")
+    p95 = _rows(
+        "p95", "p95 of good answers", rows, points, lambda s: s.latency_seconds.p95, slo, "p95"
+    )
+    return [figure for figure in (success, p95) if figure]
+
+
+def _rows(
+    title: str,
+    label: str,
+    rows: dict[str, int],
+    points: Sequence[tuple[str, Step]],
+    of: Callable[[Step], float | None],
+    slo: Sequence[str],
+    key: str,
+) -> Figure | None:
+    known = [(rows[name], value) for name, step in points if (value := of(step)) is not None]
+    if not known:
+        return None
+    verdicts = {name: step.verdict for name, step in points}
+
+    def draw(axes: Axes) -> None:
+        for name, row in rows.items():
+            values = [value for place, value in known if place == row]
+            if not values:
+                continue
+            colour = shade(Colour.GOOD if verdicts[name] == "pass" else Colour.FAILED)
+            if verdicts[name] == "inconclusive":
+                colour = shade(Colour.INCONCLUSIVE)
+            axes.plot(values, [row] * len(values), "o", color=colour, alpha=0.75)
+            axes.plot([median(values)], [row], "|", color=colour, markersize=13)
+        axes.set_yticks(list(rows.values()), list(rows))
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xlabel(label)
+        for objective in map(parse_objective, slo):
+            if objective.key == key:
+                axes.axvline(objective.limit, zorder=1, **LIMIT_LINE)
+        if key == "p95":
+            log_seconds(axes, "x")
+        else:
+            axes.xaxis.set_major_formatter(lambda value, _: words.share(min(value, 1.0)))
+            axes.locator_params(axis="x", nbins=5)
+
+    ordered = sorted(value for _, value in known)
+    shown = words.seconds if key == "p95" else words.share
+    about = f"{label} of each run, a dot a repeat and a stroke at their median; the dashed line is "
+    about += f"the objective. Between {shown(ordered[0])} and {shown(ordered[-1])}."
+    return drawn(f"{title} by run", about, draw, height=1.1 + _ROW_INCHES * len(rows))
+
+
+def predicted(records: Sequence[RunRecord]) -> list[Figure]:
+    """Predicted beside measured, where records have a prediction."""
+    known = [record for record in records if record.prediction and record.steps]
+    if not known:
+        return []
+    held = [
+        (record.prediction.established_peak, record.connections.established_peak)
+        for record in known
+        if record.prediction
+    ]
+    good = [
+        (record.prediction.good, sum(s.requests - s.failures for s in record.steps))
+        for record in known
+        if record.prediction
+    ]
+    return [
+        _diagonal("Connections, predicted and measured", "established connections", held),
+        _diagonal("Good answers, predicted and measured", "good answers", good),
+    ]
+
+
+def _diagonal(title: str, label: str, points: Sequence[tuple[float, float | None]]) -> Figure:
+    measured = [(x, y) for x, y in points if y is not None]
+    equal = sum(x == y for x, y in measured)
+
+    def draw(axes: Axes) -> None:
+        values = [float(value) for pair in measured for value in pair] or [1.0]
+        least, most = min(values), max(values)
+        scale: dict[str, Any] = (
+            {"value": "log"} if least > 0 else {"value": "symlog", "linthresh": 1}
+        )
+        ends = (least * 0.7 if least > 0 else 0, most * 1.4)
+        axes.plot(ends, ends, "--", color=shade(Colour.PREDICTED), linewidth=1)
+        colour, marker = curve(0)
+        axes.plot([x for x, _ in measured], [y for _, y in measured], marker, color=colour)
+        axes.set_xscale(**scale)
+        axes.set_yscale(**scale)
+        axes.set_xlim(*ends)
+        axes.set_ylim(*ends)
+        axes.set_xlabel(f"predicted {label}")
+        axes.set_ylabel(f"measured {label}")
+        grouped(axes, "x")
+        grouped(axes, "y")
+
+    about = (
+        f"Each run's {label}, measured over predicted; on the dashed line they are equal: "
+        f"{equal} of {len(measured)} runs."
+    )
+    return drawn(title, about, draw)

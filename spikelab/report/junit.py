@@ -1,0 +1,76 @@
+"""The report as JUnit XML: a test case for each objective of each step.
+
+A missed objective is a failure. A step that decided nothing is skipped: it is no fault of the
+service. A run that is no result is an error.
+"""
+
+import re
+
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+
+from spikelab.record import RunRecord, Step
+from spikelab.report import words
+from spikelab.report.assemble import content
+from spikelab.report.content import SIGNS, Content
+from spikelab.report.missed import Check, checks
+from spikelab.report.subject import Subject
+
+# XML 1.0 has no way to write these.
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(subject: Subject) -> str:
+    """One suite, with its cases named by what the step was run with."""
+    suite = TestSuite(_safe(subject.name))
+    for name, value in {"plan": subject.plan, "kind": subject.kind}.items():
+        suite.add_property(name, _safe(value))
+    if subject.records or subject.spoiled:
+        suite.timestamp = (subject.records or subject.spoiled)[0].started.isoformat()
+    if subject.kind in ("comparison", "capacity"):
+        suite.add_testcase(_answer(content(subject)))
+    else:
+        for record in subject.records:
+            for step in record.steps:
+                _step(suite, record, step)
+    if subject.kind != "comparison":
+        for record in subject.spoiled:
+            suite.add_testcase(_spoiled(record))
+    xml = JUnitXml("spikelab")
+    xml.add_testsuite(suite)
+    return bytes(xml.tostring()).decode()  # type: ignore[no-untyped-call]
+
+
+def _step(suite: TestSuite, record: RunRecord, step: Step) -> None:
+    seconds = (step.ended - step.started).total_seconds()
+    name = words.cell_of(record, step) + (f" #{step.repeat}" if step.repeat > 1 else "")
+    for check in checks(step) or [Check("no objective", "met", "")]:
+        case = TestCase(_safe(f"{name}: {check.name}"), _safe(record.plan), round(seconds, 3))
+        if step.verdict == "inconclusive":
+            why = "the driver was short of CPU" if step.generator.limited else "inconclusive"
+            case.result = [Skipped(why if step.slo else "no objective was given")]
+        elif check.result == "missed":
+            case.result = [Failure(_safe(check.seen), "missed")]
+        suite.add_testcase(case)
+
+
+def _answer(said: Content) -> TestCase:
+    """Of a comparison or a search the answer itself, which is better than the sum of its runs."""
+    case = TestCase(_safe(said.title), said.kind)
+    meaning, text = SIGNS[said.word][0], _safe(said.sentence)
+    if meaning == "bad":
+        case.result = [Failure(text, said.word)]
+    elif meaning == "open":
+        case.result = [Skipped(text)]
+    else:
+        case.system_out = text
+    return case
+
+
+def _spoiled(record: RunRecord) -> TestCase:
+    case = TestCase(_safe(record.testid), _safe(record.plan))
+    case.result = [Error(_safe("; ".join(record.reasons) or "it did not end"), "invalid")]
+    return case
+
+
+def _safe(text: str) -> str:
+    return _NOT_IN_XML.sub("\ufffd", text)

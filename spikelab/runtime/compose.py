@@ -1,0 +1,83 @@
+"""Calls of `docker compose` and `docker`, with the lab's Compose file."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from spikelab import paths
+from spikelab.errors import LabError
+from spikelab.runtime import COMPONENTS, ON_DEMAND
+
+# Each component's service.
+SERVICES = {name: name for name in COMPONENTS} | {"sockets": "sockets-exporter"}
+_ANSWER_SECONDS = 10
+
+
+def compose_command(
+    *arguments: str, files: Sequence[Path] = (), profiles: bool = True
+) -> list[str]:
+    """`docker compose` with the lab's file and these on top. With profiles, what is started on
+    demand is seen whether it was asked for or not."""
+    return [
+        "docker",
+        "compose",
+        *(word for file in (paths.COMPOSE_FILE, *files) for word in ("-f", str(file))),
+        *(word for name in ON_DEMAND if profiles for word in ("--profile", name)),
+        *arguments,
+    ]
+
+
+def compose(
+    *arguments: str, files: Sequence[Path] = (), env: Mapping[str, str] | None = None
+) -> str:
+    """What it prints. Raises LabError with its own last line."""
+    result = subprocess.run(
+        compose_command(*arguments, files=files),
+        env={**os.environ, **(env or {})},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        said = [line for line in result.stderr.splitlines() if line.strip()]
+        raise LabError(
+            f"docker compose {arguments[0]} failed: {said[-1] if said else result.returncode}"
+        )
+    return result.stdout
+
+
+def containers() -> dict[str, dict[str, str]]:
+    """Service → what `docker compose ps` says of its container."""
+    said = compose("ps", "--all", "--format", "json")
+    return {row["Service"]: row for row in map(json.loads, said.splitlines()) if row}
+
+
+def inspected(kind: str, name: str, template: str) -> Any:
+    """What `docker inspect` knows of a container or image, by a template that prints JSON; None
+    where there is none."""
+    said = subprocess.run(
+        ["docker", kind, "inspect", "--format", template, name],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return json.loads(said.stdout) if said.returncode == 0 else None
+
+
+def process_id(container: str) -> int:
+    """Its first process on this machine; 0 where it has none or it can't be told."""
+    return int(inspected("container", container, "{{json .State.Pid}}") or 0)
+
+
+def succeeds(*command: str, seconds: float = _ANSWER_SECONDS) -> bool:
+    """Whether a command ends well, and in time."""
+    try:
+        return (
+            subprocess.run(command, capture_output=True, timeout=seconds, check=False).returncode
+            == 0
+        )
+    except subprocess.TimeoutExpired:
+        return False

@@ -1,0 +1,167 @@
+"""A run's series, results/<testid>/series.json: its load, its answers and the target's queues by
+seconds since the load began, as Prometheus has them at the run's end.
+
+Read once for two uses: history in InfluxDB, and reports, which need no store.
+"""
+
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spikelab import target_figures
+from spikelab.console import warn
+from spikelab.errors import LabError
+from spikelab.record import RunRecord, write_json
+from spikelab.signals import load, tomcat
+from spikelab.signals.core import Signal, Source
+from spikelab.stores.prometheus import Prometheus
+from spikelab.units import parse_duration
+
+SCHEMA_VERSION = 1
+FILE = "series.json"
+# A longer run is thinned out: one point for so many seconds.
+MOST_POINTS = 3600
+RATES = (load.GOOD_RATE, load.FAILURE_RATE, load.DROPPED_RATE)
+LOAD = (
+    *RATES,
+    load.STARTED_RATE,
+    load.OFFERED_RATE,
+    load.USERS,
+    load.LATENCY_P50,
+    load.LATENCY_P90,
+    load.LATENCY_P95,
+    load.LATENCY_P99,
+    load.LATENCY_P99_9,
+)
+# Of the lab's own target alone.
+QUEUES = (
+    tomcat.WORKER_QUEUE_DEPTH,
+    tomcat.ACCEPT_QUEUE_DEPTH,
+    tomcat.CONNECTIONS_ESTABLISHED,
+    tomcat.CONNECTIONS_PREDICTED,
+)
+# What was measured as none where nothing was recorded; of the others there is no value then.
+_COUNTED = {signal.name for signal in RATES}
+_DIGITS = 6
+
+
+class Series(BaseModel):
+    """The whole file. A point is of the `step_seconds` that follow its time; the first one is at
+    `begun`. Units are those of the signals: requests a second, seconds, counts."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
+    testid: str
+    begun: Annotated[datetime, Field(description="the first second with load")]
+    step_seconds: int
+    points: Annotated[
+        dict[str, list[float | None]],
+        Field(description="by the signal's name, all of one length; null: no value"),
+    ]
+
+    def __len__(self) -> int:
+        return len(next(iter(self.points.values()), []))
+
+    @property
+    def seconds(self) -> list[int]:
+        """Each point's time since `begun`."""
+        return [number * self.step_seconds for number in range(len(self))]
+
+    def save(self, folder: Path) -> None:
+        """Writes series.json whole or not at all."""
+        write_json(folder / FILE, self.model_dump(mode="json", by_alias=True), indent=None)
+
+
+def load_series(folder: Path) -> Series | None:
+    """A run's series by its folder; None where there is none that can be read."""
+    try:
+        return Series.model_validate_json((folder / FILE).read_bytes())
+    except (ValidationError, OSError):
+        return None
+
+
+def keep_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
+    """Reads an ended run's series and writes it beside the record. Without Prometheus there is
+    none, which is said."""
+    try:
+        found = read_series(record, prometheus)
+    except LabError as error:
+        warn(f"{error}; this run cannot be drawn over time")
+        return None
+    if found:
+        found.save(record.folder)
+    return found
+
+
+def read_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
+    """The series of a run that has ended; None where there was no load.
+
+    Raises LabError when Prometheus does not answer.
+    """
+    assert record.ended is not None
+    target_figures.settle(prometheus, record.ended)
+    found = _seconds_with_load(record, prometheus)
+    if found is None:
+        return None
+    first, last = found
+    step = max(1, math.ceil((last - first + 1) / MOST_POINTS))
+    # A window ends with the moment it is read at: the first point is of the first second on.
+    begin = first - 1
+    moments = range(begin + step, last + step, step)
+    own_target = record.target.runtime is not None
+    points = {}
+    for signal in (*LOAD, *(QUEUES if own_target else ())):
+        expression = written(signal, record.testid, max(step, _every_seconds(signal)))
+        values = prometheus.values(expression, moments[0], last + step - 1, step)
+        missing = 0.0 if signal.name in _COUNTED else math.nan
+        points[signal.name] = [_finite(values.get(moment, missing)) for moment in moments]
+    return Series(
+        testid=record.testid,
+        begun=datetime.fromtimestamp(begin, UTC),
+        step_seconds=step,
+        points=points,
+    )
+
+
+def written(signal: Signal, testid: str, step_seconds: int) -> str:
+    """A signal's PromQL for one run, as Grafana would write it for points of that length."""
+    expression = signal.expressions[Source.PROMETHEUS]
+    for name, value in (
+        ("$__interval_ms", str(step_seconds * 1000)),
+        ("$__interval", f"{step_seconds}s"),
+        ("$testid", testid),
+        ("$driver", ".*"),
+        ("$phase", ".*"),
+        ("$name", ".*"),
+        ("$target", ".*"),
+    ):
+        expression = expression.replace(name, value)
+    return expression
+
+
+def _every_seconds(signal: Signal) -> int:
+    """A point of less has no measurement of its own: it is the last one's."""
+    return math.ceil(parse_duration(signal.every))
+
+
+def _seconds_with_load(record: RunRecord, prometheus: Prometheus) -> tuple[int, int] | None:
+    """The first and the last second, in epoch seconds, at which Prometheus shows any load."""
+    assert record.ended is not None
+    end = record.ended.timestamp() + target_figures.SETTLE_SECONDS
+    window = f"[{math.ceil(end - record.started.timestamp())}s:1s] @ {end:.3f}"
+    run = f'{{testid="{record.testid}"}}'
+    load_of = " or ".join(
+        f"{series}{run} > 0"
+        for series in ("loadtest:users", "loadtest:started:rate", "loadtest:requests:rate")
+    )
+    first = prometheus.value(f"min(min_over_time(timestamp({load_of}){window}))")
+    last = prometheus.value(f"max(max_over_time(timestamp({load_of}){window}))")
+    return None if first is None or last is None else (math.floor(first), math.floor(last))
+
+
+def _finite(value: float) -> float | None:
+    return round(value, _DIGITS) if math.isfinite(value) else None

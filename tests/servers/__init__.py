@@ -1,0 +1,1 @@
+"""Servers whose behaviour is known, as processes of their own."""

@@ -1,0 +1,95 @@
+"""Steps from what a driver said of its phases."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from spikelab.drivers.summary import PhaseSummary
+from spikelab.plans.model import Plan
+from spikelab.record import Errors, Latency
+from spikelab.steps import build_step
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def plan(**phase: Any) -> Plan:
+    given = {"name": "one", "kind": "rate", "value": 100, "duration": "10s", **phase}
+    return Plan.model_validate(
+        {"name": "steps", "about": "", "script": "steady", "phases": [given], "slo": ["p95 < 1s"]}
+    )
+
+
+def happened(seconds: float, **changes: Any) -> PhaseSummary:
+    return PhaseSummary(
+        **{
+            "name": "one",
+            "begun": START,
+            "started": START,
+            "ended": START + timedelta(seconds=seconds),
+            "requests": 1000,
+            "completed": 1000,
+            "failures": 0,
+            "dropped": 0,
+            "errors": Errors(),
+            "slow": {},
+            "late_answers": 0,
+            "latency_seconds": Latency(),
+            "latency_mean_seconds": None,
+            "latency_with_failures_seconds": Latency(),
+            "start_spread_seconds": None,
+            "response_bytes_mean": None,
+            **changes,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("slow", "goodput"),
+    [({}, 90.0), ({"p95 < 1s": 30}, 87.0), ({"p95 < 1s": 30, "p99 < 2s": 10}, 89.0)],
+)
+def test_goodput_leaves_out_what_failed_or_was_above_every_limit(
+    slow: dict[str, int], goodput: float
+) -> None:
+    one = plan()
+    step = build_step(one.phases[0], happened(10.2, failures=100, slow=slow), one, None, 1)
+    assert (step.goodput, step.slow, step.late_answers) == (goodput, slow, 0)
+
+
+def test_what_jitter_takes_is_no_drain() -> None:
+    for jitter, ended, drain in (("2s", 12.5, 0.5), ("2s", 11.0, 0.0), (None, 12.5, 2.5)):
+        one = plan(jitter=jitter)
+        step = build_step(one.phases[0], happened(ended), one, None, 1)
+        assert (step.drain_seconds, step.started_rate) == (drain, 100.0)
+        assert step.achieved_rate == pytest.approx(1000 / (10 + drain), abs=0.001)
+        assert step.ended == START + timedelta(seconds=ended)
+
+
+def test_a_phase_has_users_for_those_that_wait_out_their_jitter() -> None:
+    users = {each: plan(jitter=each).phases[0].most_users for each in (None, "0s", "2s")}
+    assert users == {None: 100, "0s": 100, "2s": 300}
+    assert plan(jitter="2s", most_users=50).phases[0].most_users == 50
+
+
+@pytest.mark.parametrize(
+    ("phase", "driver", "says"),
+    [
+        ({"jitter": "11s"}, "k6", "longer than the phase"),
+        ({"jitter": "1s", "kind": "users"}, "k6", "belong to the kind rate"),
+        ({"jitter": "1"}, "k6", "duration"),
+        ({"jitter": "1s"}, "locust", "jitter is for k6"),
+    ],
+)
+def test_jitter_that_cannot_be_is_refused(phase: dict[str, Any], driver: str, says: str) -> None:
+    given = {"name": "one", "kind": "rate", "value": 100, "duration": "10s", **phase}
+    with pytest.raises(ValidationError, match=says):
+        Plan.model_validate(
+            {
+                "name": "steps",
+                "about": "",
+                "driver": driver,
+                "script": {"k6": "steady", "locust": "hello"},
+                "phases": [given],
+            }
+        )
