@@ -18,7 +18,7 @@ from spikelab.comparison import experiment
 from spikelab.comparison.model import ComparisonRecord, Noise
 from spikelab.comparison.question import Question
 from spikelab.comparison.sentences import confidence
-from spikelab.experiments import session, sweep
+from spikelab.experiments import beginning, session, sweep
 from spikelab.experiments.state import ExperimentState, all_states
 from spikelab.plans.load import PlanSource, open_plan
 from spikelab.plans.studies import MetricName
@@ -68,7 +68,7 @@ class Trial:
 
     def state(self) -> ExperimentState | None:
         """Of an earlier start of this bench with the same design."""
-        digest = session.digest("comparison", self.source, self.options)
+        digest = beginning.digest("comparison", self.source, self.options)
         return next((state for state in all_states() if state.digest == digest), None)
 
     def run(self) -> ComparisonRecord:
@@ -76,7 +76,7 @@ class Trial:
         source, question = self.source, self.question
         state = self.state()
         if state is None or state.state != "finished":
-            state = session.resume("comparison", source, self.options) or experiment.new_state(
+            state = beginning.resume("comparison", source, self.options) or experiment.new_state(
                 source, self.options, question
             )
             seconds = sweep.planned(source, state)

@@ -87,8 +87,9 @@ class Run:
         a record that was begun is closed in both cases.
         """
         if self.own_target:
+            cell = self.cell
             self.view = prepare_target(
-                self.runtime, self.cell.settings, self.cell.build, self.cell.cores
+                self.runtime, cell.settings, cell.build, cell.cores, fresh=cell.fresh
             )
             self.capacity = self.view.capacity()
             self._warn_about_accept_count()

@@ -101,14 +101,16 @@ def prepare_target(
     settings: Mapping[str, Value],
     build: TargetBuild | None = None,
     cores: Cores | None = None,
+    *,
+    fresh: bool = False,
 ) -> TargetView:
     """Brings the lab's own target to these settings, this build (None: the lab's own), its CPUs
-    and to rest; restarts it where it must."""
+    and to rest; restarts it where it must, and in any case for a `fresh` start."""
     view = TargetView(runtime.endpoints())
     if not runtime.target_started_with(build, cores):
         say(f"restarting the target: {build or 'its own build'}, {cores or 'on all CPUs'}")
         runtime.restart_target(settings, build, cores)
-    elif _differs(view, settings):
+    elif fresh or _differs(view, settings):
         say("restarting the target with the run's settings")
         runtime.restart_target(settings, build, cores)
     elif not _becomes_idle(view):

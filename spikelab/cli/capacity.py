@@ -21,7 +21,7 @@ from spikelab.cli.stack import running
 from spikelab.cli.sweep import FreshOption, write_experiment
 from spikelab.console import say
 from spikelab.errors import EXIT_INCONCLUSIVE, EXIT_OK
-from spikelab.experiments import session
+from spikelab.experiments import beginning
 from spikelab.plans.load import open_plan
 from spikelab.run import RunOptions
 
@@ -65,11 +65,11 @@ def capacity(
     question.check(options)
     question.warn_of_short_steps()
     runtime = running()
-    state = None if fresh else session.resume("capacity", question.source, options)
+    state = None if fresh else beginning.resume("capacity", question.source, options)
     if state is not None:
         done = len(search.known_steps(question, state))
         say(f"going on with {state.experiment}: {done} steps are done")
-    state = state or session.begin("capacity", question.source, options)
+    state = state or beginning.begin("capacity", question.source, options)
     found = search.run(runtime, question, options, state)
     show_capacity(found)
     if json_file is not None:

@@ -26,7 +26,7 @@ from spikelab.comparison.model import ComparisonRecord
 from spikelab.comparison.question import METRICS, Asked
 from spikelab.console import out
 from spikelab.errors import EXIT_INCONCLUSIVE, EXIT_OK, EXIT_SLO_MISSED, UsageError
-from spikelab.experiments import session, sweep
+from spikelab.experiments import beginning, session, sweep
 from spikelab.experiments.state import read_record
 from spikelab.history import write_confidence
 from spikelab.plans.load import PlanSource, open_plan, plan_files
@@ -160,10 +160,10 @@ def _of_plan(
     else:
         source = experiment.sides(source, sides.a, sides.b)
     state = experiment.new_state(source, options, question)
-    session.check(source, options, state.cells)
+    beginning.check(source, options, state.cells)
     runtime = running()
     if not fresh:
-        state = session.resume("comparison", source, options) or state
+        state = beginning.resume("comparison", source, options) or state
     seconds = sweep.planned(source, state)
     say_what_comes(state, seconds)
     with session.open_session(runtime, source, options, state) as going:

@@ -23,7 +23,7 @@ from spikelab.cli.results import exit_code, say_experiment, say_report
 from spikelab.cli.stack import running
 from spikelab.console import out, say, warn
 from spikelab.errors import EXIT_FAILED, UsageError, did_you_mean
-from spikelab.experiments import session
+from spikelab.experiments import beginning, session
 from spikelab.experiments import sweep as sweeps
 from spikelab.experiments.order import ORDERS
 from spikelab.experiments.state import ExperimentState
@@ -78,10 +78,10 @@ def sweep(
     )
     require_writable(json_file)
     state = sweeps.new_state(source, options)
-    session.check(source, options, state.cells)
+    beginning.check(source, options, state.cells)
     runtime = running()
     if not fresh:
-        state = session.resume("sweep", source, options) or state
+        state = beginning.resume("sweep", source, options) or state
     seconds = sweeps.planned(source, state)
     say_what_comes(state, seconds)
     _run(runtime, source, options, state, seconds, json_file)

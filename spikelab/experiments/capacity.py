@@ -7,7 +7,7 @@ from typing import Any
 from spikelab import paths
 from spikelab.console import say, warn
 from spikelab.errors import LabError, UsageError
-from spikelab.experiments import overload, session
+from spikelab.experiments import beginning, overload, session
 from spikelab.experiments.capacity_answer import CapacityAnswer, CapacityStep, Miss
 from spikelab.experiments.capacity_step import died, judged
 from spikelab.experiments.limits import Limit, parse_limit
@@ -65,7 +65,7 @@ class Question:
     def check(self, options: RunOptions) -> None:
         """Both ends of the search can be run on this machine. Raises UsageError."""
         ends = (self.search.lowest, self.search.highest)
-        session.check(self.source, options, [CellState(values=self.values(v)) for v in ends])
+        beginning.check(self.source, options, [CellState(values=self.values(v)) for v in ends])
 
     def warn_of_short_steps(self) -> None:
         """A queue grows by an overload's share of the step: a short one does not show it."""

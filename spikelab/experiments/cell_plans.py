@@ -51,6 +51,12 @@ def builds_of(source: PlanSource) -> list[TargetBuild]:
     return [build for build in builds if build]
 
 
+def start_differently(source: PlanSource) -> bool:
+    """Whether the plan's variants need different starts of the lab's own target."""
+    starts = [(v.settings, build_of(v, source.path)) for v in source.plan().variants if not v.url]
+    return any(start != starts[0] for start in starts)
+
+
 def cores_of(runtime: Runtime, plan: Plan, kind: Kind) -> Cores | None:
     """The CPUs of driver and target: as compose/.env says, else separate ones to compare the lab's
     own target with itself where there are enough."""

@@ -14,7 +14,8 @@ from spikelab.target_settings import Value
 class Cell:
     """One run: the values of the plan's parameters that it changes, its variant, all settings of
     the lab's own target, its repeat (from 1), and the experiment it belongs to; the target's build
-    (None: the lab's own), and the CPUs of driver and target (None: they share all)."""
+    (None: the lab's own), and the CPUs of driver and target (None: they share all). `fresh`: it
+    begins with a restart of the target, whatever runs."""
 
     variant: Variant | None
     settings: Mapping[str, Value]
@@ -23,6 +24,7 @@ class Cell:
     values: Mapping[str, Scalar]
     build: TargetBuild | None = None
     cores: Cores | None = None
+    fresh: bool = False
 
     @property
     def variant_name(self) -> str | None:

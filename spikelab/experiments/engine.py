@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from spikelab.experiments import session
+from spikelab.experiments import beginning, session
 from spikelab.experiments.state import CellState
 from spikelab.plans.load import PlanSource
 from spikelab.record import RunRecord, write_json
@@ -16,7 +16,7 @@ def run_all(runtime: Runtime, source: PlanSource, options: RunOptions) -> Iterat
 
     Raises LabError or RunInterruptedError.
     """
-    state = session.begin("run", source, options, _cells(source))
+    state = beginning.begin("run", source, options, _cells(source))
     with session.open_session(runtime, source, options, state) as going:
         for cell in state.cells:
             yield going.run(cell)
@@ -25,7 +25,7 @@ def run_all(runtime: Runtime, source: PlanSource, options: RunOptions) -> Iterat
 
 def check(source: PlanSource, options: RunOptions) -> None:
     """Everything that can be wrong with the plan on this machine. Raises UsageError."""
-    session.check(source, options, _cells(source))
+    beginning.check(source, options, _cells(source))
 
 
 def _cells(source: PlanSource) -> list[CellState]:

@@ -1,9 +1,7 @@
 """A session: the lab to itself for the runs of one experiment, and their state kept on disk."""
 
-import hashlib
-import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from typing import Any
@@ -11,18 +9,26 @@ from typing import Any
 from spikelab import preflight
 from spikelab.abandoned import close_abandoned
 from spikelab.console import say
-from spikelab.errors import LabError, UsageError
-from spikelab.experiments.cell_plans import builds_of, cores_of, plan_of, plans_of, variant_of
-from spikelab.experiments.cells import Cell, cell_name
-from spikelab.experiments.state import CellState, ExperimentState, Kind, all_states, read_record
+from spikelab.errors import LabError
+from spikelab.experiments.beginning import check_attempts, take
+from spikelab.experiments.cell_plans import (
+    builds_of,
+    cores_of,
+    plan_of,
+    plans_of,
+    start_differently,
+    variant_of,
+)
+from spikelab.experiments.cells import Cell
+from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.experiments.stops import reason_of, told
 from spikelab.locks import only_run
 from spikelab.plans.load import PlanSource
 from spikelab.plans.model import Plan
 from spikelab.record import RunRecord, now
-from spikelab.run import Run, RunOptions, identity
+from spikelab.run import Run, RunOptions
 from spikelab.runtime import Runtime
-from spikelab.runtime.builds import build_of, fingerprint
+from spikelab.runtime.builds import build_of
 from spikelab.stores.prometheus import Prometheus
 from spikelab.stores.watch import Stores
 from spikelab.target_figures import settle
@@ -47,6 +53,8 @@ class Session:
         self._options = options
         self._announce = announce
         self._cores = cores_of(runtime, self.plan, state.kind)
+        # Where some runs restart the target, all do: a warm one would be ahead of a cold one.
+        self._fresh = start_differently(source)
         # `./lab run` measures without a store as well as it can; the others need each run whole.
         self._stores = Stores.of(runtime.endpoints()) if state.kind != "run" else Stores()
         self._resting_until = now()
@@ -71,7 +79,7 @@ class Session:
             record = run.go()
         finally:
             self._resting_until = now() + timedelta(seconds=parse_duration(plan.cool_down))
-        _take(cell, record)
+        take(cell, record)
         self.save()
         if run.gone:
             raise LabError(f"{self._stores.named(run.gone)} went away: ./lab up starts it again")
@@ -118,6 +126,7 @@ class Session:
             values=cell.values,
             build=build_of(variant, self._source.path) if variant else None,
             cores=self._cores,
+            fresh=self._fresh,
         )
 
     def _rest(self) -> None:
@@ -167,7 +176,7 @@ def _prepare(runtime: Runtime, source: PlanSource, state: ExperimentState) -> No
 def _stop(session: Session, error: BaseException) -> BaseException:
     """Keeps in the state why it ends, where that can be written; gives the error to raise."""
     for cell in session.state.cells:
-        _check(cell)
+        check_attempts(cell)
     with suppress(OSError):
         session.stop(reason_of(error))
     return told(session.state, error)
@@ -176,96 +185,3 @@ def _stop(session: Session, error: BaseException) -> BaseException:
 def _kept(state: ExperimentState) -> bool:
     """A single run needs no state: its record says all."""
     return state.kind != "run" or len(state.cells) > 1
-
-
-def _take(cell: CellState, record: RunRecord) -> None:
-    if record.valid:
-        cell.testid = record.testid
-        cell.attempts = [testid for testid in cell.attempts if testid != record.testid]
-
-
-def begin(
-    kind: Kind,
-    source: PlanSource,
-    options: RunOptions,
-    cells: Sequence[CellState] = (),
-    *,
-    seed: int | None = None,
-    order: str = "as-written",
-) -> ExperimentState:
-    """A new experiment of these cells, in the order of their runs; nothing is written yet.
-
-    `seed`: the one in use, also where it was drawn.
-    """
-    plan = source.plan()
-    return ExperimentState(
-        experiment=identity(plan.name),
-        kind=kind,
-        plan=plan.name,
-        about=plan.about,
-        digest=digest(kind, source, options),
-        labels=dict(options.labels),
-        seed=seed,
-        order=order,
-        slo=list(plan.slo),
-        started=now(),
-        cells=list(cells),
-    )
-
-
-def resume(kind: Kind, source: PlanSource, options: RunOptions) -> ExperimentState | None:
-    """The newest experiment of the same command that is not finished; None without one.
-
-    Its cells are as their records say: a run that ended just before the lab was killed counts,
-    and one whose record is gone does not.
-    """
-    wanted = digest(kind, source, options)
-    for state in all_states():
-        if state.kind == kind and state.digest == wanted:
-            if state.state == "finished":
-                return None
-            for cell in state.cells:
-                _check(cell)
-            return state
-    return None
-
-
-def _check(cell: CellState) -> None:
-    tried = [*cell.attempts, *([cell.testid] if cell.testid else [])]
-    records = [record for testid in tried if (record := read_record(testid)) is not None]
-    cell.testid = None
-    # One without a record was never begun.
-    cell.attempts = [record.testid for record in records]
-    for record in records:
-        _take(cell, record)
-
-
-def digest(kind: Kind, source: PlanSource, options: RunOptions) -> str:
-    """Of all that makes two commands the same experiment. A hash: headers may hold a token."""
-    given = {
-        "kind": kind,
-        "plan": source.data,
-        "values": source.values,
-        "sinks": list(source.sinks),
-        "target settings": options.target_settings,
-        "labels": options.labels,
-        "builds": [fingerprint(build) for build in builds_of(source)],
-    }
-    text = json.dumps(given, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def check(source: PlanSource, options: RunOptions, cells: Sequence[CellState]) -> None:
-    """Everything that can be wrong with these runs on this machine. Raises UsageError."""
-    base = source.plan()
-    urls: set[str] = set()
-    builds_of(source)
-    for cell in {cell_name(cell.values, cell.variant, 0): cell for cell in cells}.values():
-        plan = plan_of(source, base, cell)
-        preflight.target_settings(plan, variant_of(base, cell.variant), options.target_settings)
-        if options.live and plan.driver != "k6":
-            raise UsageError("--live: only k6 has a dashboard of its own for a run")
-        preflight.require_users(plan.users)
-        urls |= plan.foreign_urls
-    for url in sorted(urls):
-        preflight.require_target(url, options.own_target_elsewhere)

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from spikelab import paths
 from spikelab.console import say, warn
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.experiments import session
+from spikelab.experiments import beginning
 from spikelab.experiments.cell_plans import plan_of, variant_of
 from spikelab.experiments.cells import cell_name
 from spikelab.experiments.estimate import TimeLeft
@@ -98,7 +98,7 @@ def new_state(source: PlanSource, options: RunOptions, kind: Kind = "sweep") -> 
     cells = cells_in_order(sweep.values, names, plan.repeats, sweep.order, seed)
     # Of the orders only blocks depend on it.
     kept = seed if sweep.order == "blocks" else None
-    return session.begin(kind, source, options, cells, seed=kept, order=sweep.order)
+    return beginning.begin(kind, source, options, cells, seed=kept, order=sweep.order)
 
 
 def planned(source: PlanSource, state: ExperimentState) -> list[float]:

@@ -79,8 +79,8 @@ def require_pairs(pairs: int) -> None:
     """Refuses a comparison that could not decide. Raises UsageError with the number needed."""
     if pairs < fewest_pairs():
         raise UsageError(
-            f"a comparison of {pairs} pairs cannot decide: it needs at least {fewest_pairs()}"
-            f" (repeats: {fewest_pairs()})"
+            f"repeats: {pairs} cannot decide a comparison: it needs at least {fewest_pairs()}"
+            f" pairs (repeats: {fewest_pairs()})"
         )
 
 

@@ -120,7 +120,7 @@ def test_the_unit_of_a_figure_does_not_matter(ratios: list[float], unit: float) 
 
 
 def test_too_few_pairs_are_refused_with_the_number_needed() -> None:
-    with pytest.raises(UsageError, match="5 pairs cannot decide: it needs at least 6"):
+    with pytest.raises(UsageError, match="5 cannot decide a comparison: it needs at least 6"):
         by_ratios(P95, [1.5] * 5)
 
 
