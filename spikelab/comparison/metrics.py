@@ -76,5 +76,7 @@ FIGURES: dict[MetricName, Figure] = {
     "throughput": Figure(
         "answers a second, drain included", "higher", "1/s", lambda step: step.achieved_rate
     ),
-    "goodput": Figure("good answers a second", "higher", "1/s", lambda step: step.goodput),
+    "goodput": Figure(
+        "good answers within the objectives a second", "higher", "1/s", lambda step: step.goodput
+    ),
 }

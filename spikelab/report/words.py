@@ -73,3 +73,9 @@ def cell_of(record: RunRecord, step: Step) -> str:
 def success(step: Step) -> float | None:
     """Share of the requests that were due, dropped ones included, that got a good answer."""
     return success_share(step.requests + step.dropped, step.failures + step.dropped)
+
+
+def throughput(step: Step) -> float | None:
+    """Good answers a second, over the step's window and drain."""
+    seconds = (step.ended - step.started).total_seconds()
+    return (step.requests - step.failures) / seconds if seconds > 0 else None

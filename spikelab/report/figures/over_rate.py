@@ -55,9 +55,9 @@ _P95 = _Quantity(
 )
 _THROUGHPUT = _Quantity(
     "Throughput over the achieved rate",
-    "Good answers a second",
+    "Good answers a second, those of the drain and its time included",
     "good answers / s",
-    lambda step: step.goodput,
+    words.throughput,
 )
 
 
