@@ -11,17 +11,13 @@ carries the requests at all.
 import asyncio
 import heapq
 import random
-import subprocess
-import sys
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
-from spikelab import paths
+from tests.servers import http
 
-_ANSWER = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nhello\n"
-_END_OF_HEADERS = b"\r\n\r\n"
-_BACKLOG = 4096
+_BODY = b"hello\n"
 
 # Seconds of service, from the seconds since the first request.
 ServiceTimes = Callable[[float], float]
@@ -60,48 +56,21 @@ class Workers:
         return done
 
 
-class Connection(asyncio.Protocol):
-    """Requests without a body, one after the other, as a load driver sends them."""
+class Connection(http.Connection):
+    """What is answered when a worker has done it."""
 
     def __init__(self, workers: Workers) -> None:
+        super().__init__()
         self._workers = workers
-        self._loop = asyncio.get_running_loop()
-        self._received = b""
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self._transport = transport
-
-    def data_received(self, data: bytes) -> None:
-        *requests, self._received = (self._received + data).split(_END_OF_HEADERS)
-        for _ in requests:
-            self._loop.call_at(self._workers.take(self._loop.time()), self._answer)
-
-    def _answer(self) -> None:
+    def take(self, request: bytes) -> None:
         # A client that has gone leaves its work behind, as with most servers.
-        if not self._transport.is_closing():
-            self._transport.write(_ANSWER)
+        self.loop.call_at(self._workers.take(self.loop.time()), self.write, _BODY)
 
 
-async def serve(workers: Workers, port: int) -> None:
-    loop = asyncio.get_running_loop()
-    server = await loop.create_server(
-        lambda: Connection(workers), "127.0.0.1", port, backlog=_BACKLOG
-    )
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await server.serve_forever()
-
-
-@contextmanager
-def known_capacity(*arguments: str) -> Iterator[str]:
+def known_capacity(*arguments: str) -> AbstractContextManager[str]:
     """Such a server as a process, with these arguments: its URL."""
-    command = [sys.executable, "-m", "tests.servers.known_capacity", *arguments]
-    with subprocess.Popen(command, cwd=paths.ROOT, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout
-        try:
-            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
-        finally:
-            process.kill()
+    return http.process("tests.servers.known_capacity", *arguments)
 
 
 def main() -> None:
@@ -118,7 +87,8 @@ def main() -> None:
         "exponential": lambda: exponential(asked.service, asked.seed),
         "drifting": lambda: drifting(asked.service, asked.growth),
     }
-    asyncio.run(serve(Workers(asked.workers, times[asked.times]()), asked.port))
+    workers = Workers(asked.workers, times[asked.times]())
+    asyncio.run(http.serve(lambda: Connection(workers), asked.port))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Steps of a capacity search: limits on resources, verdicts, the overload after it."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,21 +11,18 @@ from spikelab.experiments.overload import Load, recovery_seconds
 from spikelab.experiments.overload import judged as overload_judged
 from spikelab.measure import TARGET_DIED
 from spikelab.record import (
-    Connections,
     Errors,
-    Host,
     Latency,
     Resources,
     RunRecord,
     Step,
     StepGenerator,
-    TargetRecord,
 )
 from spikelab.series import Series
 from spikelab.signals import load
 from spikelab.slo import parse_objective
+from tests.unit.records import START, plain_record, plain_step
 
-_BEGUN = datetime(2026, 1, 1, tzinfo=UTC)
 _P95 = parse_objective("p95 < 100ms")
 
 
@@ -33,45 +30,19 @@ def step(**changes: Any) -> Step:
     """A step of 10 s at 400/s that holds everything."""
     latency = Latency(p50=0.05, p90=0.05, p95=0.05, p99=0.06, p99_9=0.07, max=0.07)
     figures: dict[str, Any] = {
-        "name": "step",
-        "phase": "step",
-        "started": _BEGUN,
-        "ended": _BEGUN + timedelta(seconds=10),
-        "offered_rate": 400.0,
-        "started_rate": 400.0,
         "achieved_rate": 398.0,
-        "goodput": 400.0,
-        "requests": 4000,
-        "completed": 4000,
-        "dropped": 0,
-        "failures": 0,
-        "errors": Errors(),
         "slow": {_P95.text: 0},
-        "response_bytes_mean": 6.0,
         "latency_seconds": latency,
         "latency_with_failures_seconds": latency,
         "drain_seconds": 0.05,
         "generator": StepGenerator(limited=False),
         "resources": Resources(cpu_share=0.5, memory_bytes=300_000_000, open_files=900),
-        "verdict": "pass",
     }
-    return Step(**{**figures, **changes})
+    return plain_step(rate=400.0, **{**figures, **changes})
 
 
 def record(*steps: Step, reasons: tuple[str, ...] = ()) -> RunRecord:
-    return RunRecord(
-        testid="20260101T000000Z-capacity-0000",
-        plan="capacity",
-        driver="k6",
-        started=_BEGUN,
-        ended=_BEGUN + timedelta(seconds=30),
-        valid=not reasons,
-        reasons=list(reasons),
-        target=TargetRecord(url="http://127.0.0.1", settings={}, effective={}, runtime="host"),
-        connections=Connections(policy="keep-alive"),
-        steps=list(steps),
-        host=Host(kernel="6", cpus=2, limits={}),
-    )
+    return plain_record(*steps, valid=not reasons, reasons=list(reasons))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +133,7 @@ def series(late: list[float | None], failed: list[float]) -> Series:
             )
         },
     }
-    return Series(testid="x", begun=_BEGUN, step_seconds=1, points=points)
+    return Series(testid="x", begun=START, step_seconds=1, points=points)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +148,6 @@ def series(late: list[float | None], failed: list[float]) -> Series:
     ],
 )
 def test_recovery(late: list[float | None], failed: list[float], seconds: float | None) -> None:
-    begun = _BEGUN + timedelta(seconds=2)
+    begun = START + timedelta(seconds=2)
     found = recovery_seconds(series(late, failed), begun, 20, [_P95])
     assert found == seconds

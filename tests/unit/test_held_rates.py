@@ -1,39 +1,17 @@
 """Which of the tested rates count as held."""
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 
 from spikelab.held_rates import by_variant, held_rates
-from spikelab.record import Errors, Latency, Step, Verdict
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
+from spikelab.record import Step, Verdict
+from tests.unit.records import plain_step
 
 
 def step(
     rate: float | None, verdict: Verdict, variant: str | None = "on", started_share: float = 1.0
 ) -> Step:
-    return Step(
-        name="load",
-        phase="load",
-        variant=variant,
-        started=START,
-        ended=START + timedelta(seconds=10),
-        offered_rate=rate,
-        started_rate=None if rate is None else round(rate * started_share, 6),
-        achieved_rate=None,
-        goodput=None,
-        requests=1,
-        completed=1,
-        dropped=0,
-        failures=0,
-        errors=Errors(),
-        response_bytes_mean=None,
-        latency_seconds=Latency(),
-        latency_with_failures_seconds=Latency(),
-        drain_seconds=0.0,
-        verdict=verdict,
-    )
+    started_rate = None if rate is None else round(rate * started_share, 6)
+    return plain_step(rate=rate, variant=variant, started_rate=started_rate, verdict=verdict)
 
 
 def judged(*steps: Step) -> tuple[object, object, list[float], list[float]]:

@@ -1,6 +1,6 @@
 """The points that a finished run becomes."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -8,23 +8,19 @@ import pytest
 
 from spikelab import paths
 from spikelab.history import run_line, step_line, write_confidence
-from spikelab.record import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
+from spikelab.record import Errors, Latency, RunRecord, Step, TargetRecord
 from spikelab.series import LOAD, QUEUES, written
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.target_settings import load_target_declaration
+from tests.unit.records import START, plain_record, plain_step
 
-START = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
 START_MS = 1795222923000
 
 
 def step(begin: float, length: float, p99: float | None, **changes: Any) -> Step:
     figures = {
-        "name": "steady",
-        "phase": "steady",
         "started": START + timedelta(seconds=begin),
         "ended": START + timedelta(seconds=begin + length),
-        "offered_rate": 100.0,
-        "started_rate": 100.0,
         "achieved_rate": 99.0,
         "goodput": 98.0,
         "requests": 1000,
@@ -32,35 +28,20 @@ def step(begin: float, length: float, p99: float | None, **changes: Any) -> Step
         "dropped": 1,
         "failures": 20,
         "errors": Errors(request_timeout=10, http_5xx=10),
-        "response_bytes_mean": None,
         "latency_seconds": Latency(p50=0.1, p99=p99),
-        "latency_with_failures_seconds": Latency(),
-        "drain_seconds": 0.0,
         "verdict": "fail",
     }
-    return Step(**{**figures, **changes})
+    return plain_step(**{**figures, **changes})
 
 
 def record(*steps: Step, **changes: Any) -> RunRecord:
-    figures = {
-        "testid": "20261121T010203Z-mine-0a1b",
-        "plan": "mine",
-        "driver": "k6",
-        "started": START,
-        "ended": START + timedelta(seconds=60),
-        "valid": True,
-        "verdict": "fail",
-        "target": TargetRecord(
-            url="http://127.0.0.1:8080",
-            settings=load_target_declaration().resolve({"TOMCAT_MAX_THREADS": 500}),
-            effective={},
-            runtime="host",
-        ),
-        "connections": Connections(policy="keep-alive"),
-        "host": Host(kernel="6", cpus=2, limits={}),
-        "steps": list(steps),
-    }
-    return RunRecord(**{**figures, **changes})
+    target = TargetRecord(
+        url="http://127.0.0.1:8080",
+        settings=load_target_declaration().resolve({"TOMCAT_MAX_THREADS": 500}),
+        effective={},
+        runtime="host",
+    )
+    return plain_record(*steps, **{"verdict": "fail", "target": target, **changes})
 
 
 def fields(written_line: str) -> dict[str, str]:

@@ -1,16 +1,15 @@
 """Objectives and verdicts."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from spikelab.judge import generator_limited, judge_by_bounds, judge_step, with_drops
-from spikelab.record import Errors, Latency, Step, StepGenerator, Verdict
+from spikelab.record import Latency, Step, StepGenerator, Verdict
 from spikelab.slo import parse_objective
 from spikelab.usage import Use
+from tests.unit.records import plain_step
 
-START = datetime(2026, 1, 1, tzinfo=UTC)
 RATE, SECONDS = 100.0, 10
 
 
@@ -26,24 +25,16 @@ def step(
     late_answers: int | None = None,
     verdict: Verdict = "inconclusive",
 ) -> Step:
-    return Step(
-        name="phase",
-        phase="phase",
-        started=START,
-        ended=START + timedelta(seconds=SECONDS + drain_seconds),
-        offered_rate=rate,
+    return plain_step(
+        SECONDS + drain_seconds,
+        rate,
         started_rate=requests / SECONDS,
-        achieved_rate=None,
-        goodput=None,
         requests=requests,
         completed=requests,
         dropped=dropped,
         failures=failures,
-        errors=Errors(),
         slow=slow or {},
         late_answers=late_answers,
-        response_bytes_mean=None,
-        latency_seconds=Latency(),
         latency_with_failures_seconds=latency or Latency(),
         drain_seconds=drain_seconds,
         generator=StepGenerator(limited=limited),

@@ -2,7 +2,6 @@
 
 import json
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,9 @@ from spikelab.experiments.estimate import TimeLeft
 from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.experiments.sweep import Changes, new_state, only_rates_differ, planned
 from spikelab.plans.load import PlanSource, open_plan
-from spikelab.record import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
+from spikelab.record import RunRecord
 from spikelab.run import RunOptions
+from tests.unit.records import plain_record, plain_step
 
 PLAN = """
 name: mine
@@ -34,7 +34,6 @@ variants:
   - {name: slow, set: {ms: 20}}
   - {name: other, url: "http://127.0.0.1:1"}
 """
-START = datetime(2026, 1, 1, tzinfo=UTC)
 OPTIONS = RunOptions(labels={"commit": "abc"})
 
 
@@ -46,41 +45,8 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> PlanSource:
 
 
 def record(testid: str, valid: bool = True, rates: tuple[float | None, ...] = (20,)) -> RunRecord:
-    steps = [
-        Step(
-            name="steady",
-            phase="steady",
-            started=START,
-            ended=START + timedelta(seconds=1),
-            offered_rate=rate,
-            started_rate=rate,
-            achieved_rate=rate,
-            goodput=rate,
-            requests=20,
-            completed=20,
-            dropped=0,
-            failures=0,
-            errors=Errors(),
-            response_bytes_mean=None,
-            latency_seconds=Latency(),
-            latency_with_failures_seconds=Latency(),
-            drain_seconds=0,
-            verdict="pass",
-        )
-        for rate in rates
-    ]
-    return RunRecord(
-        testid=testid,
-        plan="mine",
-        driver="k6",
-        started=START,
-        ended=START + timedelta(seconds=1),
-        valid=valid,
-        target=TargetRecord(url="http://127.0.0.1", settings={}, effective={}, runtime=None),
-        connections=Connections(policy="keep-alive"),
-        steps=steps,
-        host=Host(kernel="6", cpus=2, limits={}),
-    )
+    steps = [plain_step(1.0, rate) for rate in rates]
+    return plain_record(*steps, testid=testid, valid=valid)
 
 
 def begun(source: PlanSource) -> ExperimentState:

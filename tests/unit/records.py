@@ -1,0 +1,54 @@
+"""Steps and run records in memory: a plain one, of which a test changes what it is about."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from spikelab.record import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
+
+START = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
+
+
+def plain_step(seconds: float = 10.0, rate: float | None = 100.0, **changes: Any) -> Step:
+    """A judged step that began at START, at its rate and without a failure; it has no latencies."""
+    requests = int(seconds * (rate or 100))
+    figures: dict[str, Any] = {
+        "name": "steady",
+        "phase": "steady",
+        "started": START,
+        "ended": START + timedelta(seconds=seconds),
+        "offered_rate": rate,
+        "started_rate": rate,
+        "achieved_rate": rate,
+        "goodput": rate,
+        "requests": requests,
+        "completed": requests,
+        "dropped": 0,
+        "failures": 0,
+        "errors": Errors(),
+        "response_bytes_mean": None,
+        "latency_seconds": Latency(),
+        "latency_with_failures_seconds": Latency(),
+        "drain_seconds": 0.0,
+        "verdict": "pass",
+    }
+    return Step(**{**figures, **changes})
+
+
+def plain_record(*steps: Step, **changes: Any) -> RunRecord:
+    """A valid run of the plan `mine` by k6, on the lab's own target, with these steps."""
+    figures: dict[str, Any] = {
+        "testid": "20261121T010203Z-mine-0a1b",
+        "plan": "mine",
+        "driver": "k6",
+        "started": START,
+        "ended": START + timedelta(seconds=60),
+        "valid": True,
+        "verdict": "pass",
+        "target": TargetRecord(
+            url="http://127.0.0.1:8080", settings={}, effective={}, runtime="host"
+        ),
+        "connections": Connections(policy="keep-alive"),
+        "host": Host(kernel="6", cpus=2, limits={}),
+        "steps": list(steps),
+    }
+    return RunRecord(**{**figures, **changes})
