@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
+from spikelab.drivers.choice import DRIVERS
 from spikelab.events import mark_aborted, write_kept
 from spikelab.experiments.state import all_states
 from spikelab.history import write_history
@@ -22,6 +23,9 @@ def close_abandoned(influxdb_url: str | None) -> None:
         if record.ended is None:
             record.ended = _last_written(record.folder)
             record.reasons = ["the lab was killed during the run"]
+            # A driver that ended after the lab may have left its users' headers.
+            for driver in DRIVERS:
+                driver.remove_secrets(record.folder)
             record.save()
             if influxdb_url:
                 mark_aborted(InfluxDB(influxdb_url), record, record.ended)

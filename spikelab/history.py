@@ -105,7 +105,7 @@ def step_line(record: RunRecord, step: Step) -> str:
         "completed": step.completed,
         "failures": step.failures,
         "dropped": step.dropped,
-        "success": success_share(step.requests, step.failures),
+        "success": success_share(step.requests, step.failures, step.dropped),
         **_latencies(step.latency_seconds),
         "latency_mean_seconds": step.latency_mean_seconds,
         "server_mean_seconds": step.server_mean_seconds,

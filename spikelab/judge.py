@@ -51,11 +51,13 @@ def spoiled(asked: Phase, happened: PhaseSummary, spike: bool) -> list[str]:
     return []
 
 
-def judge_step(step: Step, objectives: Sequence[Objective], tried: int | None) -> Verdict:
+def judge_step(
+    step: Step, objectives: Sequence[Objective], tried: int | None, end_rate: float | None = None
+) -> Verdict:
     """A missed objective fails; with the generator at its limit nothing is decided.
 
     `tried`: iterations that an open loop's schedule asks for; None in a closed loop. Dropped ones
-    are misses: every user was waiting for the target.
+    are misses: every user was waiting for the target. `end_rate`: requests/s at the end of a ramp.
     """
     asked = step.requests + step.dropped
     late = tried is not None and asked < _ENOUGH_STARTED * tried
@@ -64,7 +66,7 @@ def judge_step(step: Step, objectives: Sequence[Objective], tried: int | None) -
         return "inconclusive"
     if not started_enough(step):
         return "fail"
-    if step.offered_rate and _leaves_a_queue(step, objectives):
+    if step.offered_rate and leaves_a_queue(step, objectives, end_rate):
         return "fail"
     success = (step.requests - step.failures) / asked
     latency = with_drops(step.latency_with_failures_seconds, step.requests, step.dropped)
@@ -81,10 +83,10 @@ def judge_by_bounds(step: Step, objectives: Sequence[Objective]) -> Verdict:
     """
     if step.verdict == "inconclusive":
         return "inconclusive"
-    short = _short_of_capacity(step)
+    short = short_of_capacity(step)
     if short:
         return short
-    if step.offered_rate and _leaves_a_queue(step, objectives):
+    if step.offered_rate and leaves_a_queue(step, objectives):
         return "fail"
     verdicts = {objective_by_bounds(step, objective) for objective in objectives}
     if "fail" in verdicts:
@@ -102,10 +104,12 @@ def objective_by_bounds(step: Step, objective: Objective) -> Verdict:
     return judge_share(misses, step.requests + step.dropped, allowed_share(objective))
 
 
-def _short_of_capacity(step: Step) -> Verdict | None:
+def short_of_capacity(step: Step) -> Verdict | None:
     """Fail where the target kept the rate from being started, None where enough of it was."""
-    if not step.offered_rate or not step.started_rate:
+    if not step.offered_rate:
         return None
+    if not step.started_rate:
+        return "fail" if step.dropped else None
     due = step.offered_rate * step.requests / step.started_rate
     enough = round(_ENOUGH_FOR_CAPACITY * due, 9) - 1
     if step.requests >= enough:
@@ -122,8 +126,10 @@ def started_enough(step: Step) -> bool:
     return (step.started_rate or 0) >= wanted
 
 
-def _leaves_a_queue(step: Step, objectives: Sequence[Objective]) -> bool:
-    """Whether who came last found a queue longer than the loosest latency limit.
+def leaves_a_queue(
+    step: Step, objectives: Sequence[Objective], end_rate: float | None = None
+) -> bool:
+    """Whether who came last found a queue longer than the loosest latency limit (and a second).
 
     Of the requests that were due in so much time before the end, more than the objective allows
     (with 95 % confidence) were then answered after as much time again.
@@ -140,7 +146,8 @@ def _leaves_a_queue(step: Step, objectives: Sequence[Objective]) -> bool:
         return False
     from spikelab.statistics.shares import allowed_share, judge_share  # noqa: PLC0415
 
-    last = max(step.late_answers, min(step.requests, round((step.started_rate or 0) * spare)))
+    due = round((end_rate or step.started_rate or 0) * spare)
+    last = max(step.late_answers, min(step.requests, due))
     return judge_share(step.late_answers, last, allowed_share(loosest)) == "fail"
 
 

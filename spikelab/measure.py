@@ -107,7 +107,7 @@ class RunFigures:
 
     def _fill_server_means(self, before: Baseline) -> None:
         path = self._plan.request.path.partition("?")[0]
-        steps = self._record.steps
+        steps = sorted(self._record.steps, key=lambda step: step.started)
         for step, following in zip_longest(steps, steps[1:]):
             settled = step.ended + timedelta(seconds=target_figures.SETTLE_SECONDS)
             until = min(settled, following.started) if following else settled

@@ -8,6 +8,7 @@ from rich.text import Text
 from spikelab.console import out
 from spikelab.held_rates import HeldRates, Outcome, Rates, outcome
 from spikelab.record import Step
+from spikelab.totals import success_share
 from spikelab.units import show_seconds
 
 _COLOURS: dict[Outcome, str] = {
@@ -50,7 +51,7 @@ def _cells(repeats: Sequence[Step]) -> list[str | Text]:
 
 def _success(step: Step) -> str:
     """Never rounded up to 100 %."""
-    share = 1 - step.failures / step.requests if step.requests else 0.0
+    share = success_share(step.requests, step.failures, step.dropped) or 0.0
     return f"{int(share * 1e5) / 1e3:.6g}%"
 
 

@@ -6,7 +6,6 @@ Durations are in seconds, rates per second, times ISO 8601 in UTC.
 """
 
 import json
-import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spikelab import paths
+from spikelab.files import write_whole
 
 SCHEMA_VERSION = 1
 # The label of a run that `./lab import` has read from another tool's report.
@@ -320,15 +320,8 @@ class RunRecord(_Strict):
 
 
 def write_json(path: Path, data: object, mode: int = 0o644, indent: int | None = 2) -> None:
-    """Writes a JSON file by way of a temporary one, so that no reader sees half of it."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        temporary.touch(mode)
-        text = json.dumps(data, indent=indent, ensure_ascii=False)
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    """Writes a JSON file whole or not at all."""
+    write_whole(path, json.dumps(data, indent=indent, ensure_ascii=False) + "\n", mode)
 
 
 def all_records() -> Iterator[RunRecord]:

@@ -16,8 +16,8 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
 _QUANTILES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9"}
 # The same as in k6/lib/slo.js; a test feeds both with one table.
 _FORM = re.compile(
-    r"(?:(?P<success>success)\s*(?P<above>>=?)\s*(?P<share>[0-9.]+\s*%?)"
-    r"|(?P<quantile>p50|p90|p95|p99|p99\.9)\s*(?P<below><=?)\s*(?P<limit>[0-9.]+(?:ms|s|m)))"
+    r"(?:(?P<success>success)\s*(?P<above>>=?)\s*(?P<share>[0-9]+(?:\.[0-9]+)?\s*%?)"
+    r"|(?P<quantile>p50|p90|p95|p99|p99\.9)\s*(?P<below><=?)\s*(?P<limit>[0-9]+(?:\.[0-9]+)?(?:ms|s|m)))"
 )
 
 

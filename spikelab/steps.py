@@ -64,7 +64,9 @@ def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> Non
         waiting=round(use.waiting, 3) if use else None,
         limited=generator_limited(use, cpus, plan.driver),
     )
-    step.verdict = judge_step(step, plan.objectives_of(phase), _tried(step, phase, plan))
+    end_rate = phase.value if plan.slopes else None
+    tried = _tried(step, phase, plan)
+    step.verdict = judge_step(step, plan.objectives_of(phase), tried, end_rate)
 
 
 def _tried(step: Step, phase: Phase, plan: Plan) -> int | None:

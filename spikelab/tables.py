@@ -10,6 +10,7 @@ from spikelab.phase_table import show_phases
 from spikelab.plans.estimate import estimate
 from spikelab.plans.load import open_plan, plan_files
 from spikelab.plans.values import written
+from spikelab.prediction.compare import last_good_seconds
 from spikelab.prediction.table import prediction_figures
 from spikelab.record import Connections, RunRecord, Step
 from spikelab.runtime import ComponentStatus
@@ -85,7 +86,7 @@ def _step_figures(step: Step) -> dict[str, str]:
         )
         if good
         else "no good answer",
-        "last answer": f"after {show_seconds((step.ended - step.started).total_seconds())}",
+        **_last(step, good),
     }
     outside = step.outside_server_share
     if outside is not None:
@@ -99,6 +100,14 @@ def _step_figures(step: Step) -> dict[str, str]:
     if errors:
         figures["failures"] = ", ".join(f"{name} {count:,}" for name, count in errors.items())
     return figures
+
+
+def _last(step: Step, good: int) -> dict[str, str]:
+    """The last good answer where it is known; a timeout after it is none."""
+    answered = last_good_seconds(step, good)
+    if answered is not None:
+        return {"last answer": f"after {show_seconds(answered)}"}
+    return {"last user": f"done after {show_seconds((step.ended - step.started).total_seconds())}"}
 
 
 def _pace(step: Step) -> dict[str, str]:

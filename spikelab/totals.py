@@ -37,13 +37,15 @@ class Totals:
 
     @property
     def success(self) -> float | None:
-        """Share of the requests that got a good answer."""
-        return success_share(self.requests, self.failures)
+        """See success_share."""
+        return success_share(self.requests, self.failures, self.dropped)
 
 
-def success_share(requests: int, failures: int) -> float | None:
-    """The share of good answers; None where nothing was requested."""
-    return (requests - failures) / requests if requests else None
+def success_share(requests: int, failures: int, dropped: int) -> float | None:
+    """The share of the requests that were due, dropped ones included, that got a good answer
+    (docs/judging.md); None where none was due."""
+    due = requests + dropped
+    return (requests - failures) / due if due else None
 
 
 def _seconds_under_load(steps: Sequence[Step]) -> float:

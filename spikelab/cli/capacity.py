@@ -53,9 +53,11 @@ def capacity(
     # SciPy, behind the verdicts, takes half a second to import.
     from spikelab.capacity_table import show_capacity  # noqa: PLC0415
     from spikelab.experiments import capacity as search  # noqa: PLC0415
+    from spikelab.experiments.capacity_answer import CapacityAnswer  # noqa: PLC0415
+    from spikelab.experiments.capacity_question import Question  # noqa: PLC0415
 
     source = open_plan(plan, assignments or [], driver, preset=preset)
-    question = search.Question.of(source, limits or [], slo or [])
+    question = Question.of(source, limits or [], slo or [])
     options = RunOptions(
         labels=assigned(labels, "--label"),
         target_settings=assigned(target_settings, "--target-set"),
@@ -70,10 +72,14 @@ def capacity(
         done = len(search.known_steps(question, state))
         say(f"going on with {state.experiment}: {done} steps are done")
     state = state or beginning.begin("capacity", question.source, options)
-    found = search.run(runtime, question, options, state)
-    show_capacity(found)
-    if json_file is not None:
-        write_experiment(json_file, state)
+    try:
+        found = search.run(runtime, question, options, state)
+    finally:
+        # What there is, also when it was stopped.
+        if state.answer:
+            show_capacity(CapacityAnswer.model_validate(state.answer))
+        if json_file is not None and state.cells:
+            write_experiment(json_file, state)
     say_experiment(runtime, state)
     say_report(state.experiment)
     raise typer.Exit(EXIT_OK if found.outcome == "found" else EXIT_INCONCLUSIVE)

@@ -19,7 +19,7 @@ from spikelab.cli.options import (
     assigned,
     require_writable,
 )
-from spikelab.cli.results import say_experiment, say_report
+from spikelab.cli.results import say_experiment, say_report, write_or_warn
 from spikelab.cli.stack import running
 from spikelab.cli.sweep import FreshOption, say_what_comes
 from spikelab.comparison.model import ComparisonRecord
@@ -30,7 +30,6 @@ from spikelab.experiments import beginning, session, sweep
 from spikelab.experiments.state import read_record
 from spikelab.history import write_confidence
 from spikelab.plans.load import PlanSource, open_plan, plan_files
-from spikelab.record import write_json
 from spikelab.run import RunOptions
 from spikelab.runtime.choice import current
 from spikelab.stores.influxdb import InfluxDB
@@ -99,6 +98,8 @@ def compare(
         | {"--fresh": fresh}
     )
     if baseline is not None:
+        if json_file or asked != Asked(None, None, None, []):
+            raise UsageError(f"--baseline {baseline}: this only marks it: leave out how to compare")
         _mark(baseline, names or [])
     else:
         _finish([_of_finished(names or [], asked)], json_file)
@@ -191,7 +192,7 @@ def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoRe
         say_report(record.comparison)
     if json_file is not None:
         found = [record.to_json() for record in records]
-        write_json(json_file, found[0] if len(found) == 1 else {"comparisons": found})
+        write_or_warn(json_file, found[0] if len(found) == 1 else {"comparisons": found})
     verdict = None if records[0].noise else overall(records)
     codes = {"worse": EXIT_SLO_MISSED, "inconclusive": EXIT_INCONCLUSIVE}
     raise typer.Exit(codes.get(verdict or "", EXIT_OK))

@@ -2,16 +2,21 @@
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from spikelab import paths
 from spikelab.cli.app import command
 from spikelab.console import out, warn
-from spikelab.errors import UsageError, did_you_mean
+from spikelab.errors import LabError, UsageError, did_you_mean
+from spikelab.files import write_whole
+
+if TYPE_CHECKING:
+    from spikelab.report.subject import Subject
 
 _ALL = "all"
+_PRINT = "-"
 
 
 @command("report")
@@ -24,11 +29,12 @@ def report(
         str, typer.Option("--format", metavar="FORMAT", help="html, md, csv, junit or all")
     ] = "html",
     to: Annotated[
-        Path | None, typer.Option("--out", metavar="PATH", help="a file, a folder, or - to print")
+        # As text: a path does not keep the / at its end.
+        str | None, typer.Option("--out", metavar="PATH", help="a file, a folder, or - to print")
     ] = None,
 ) -> None:
     """Write the report of a run, a sweep, a search or a comparison; without ID of the newest."""
-    from spikelab.report import FORMATS, rendered, write_whole  # noqa: PLC0415
+    from spikelab.report import FORMATS  # noqa: PLC0415
     from spikelab.report.subject import find  # noqa: PLC0415
 
     if format_name not in (*FORMATS, _ALL):
@@ -36,30 +42,53 @@ def report(
             f"--format {format_name}: unknown{did_you_mean(format_name, [*FORMATS, _ALL])}"
         )
     formats = list(FORMATS) if format_name == _ALL else [format_name]
-    if str(to) == "-" and len(formats) > 1:
+    if to == _PRINT and len(formats) > 1:
         raise UsageError("--out -: prints one format: name it with --format")
     subject = find(name)
     if "csv" in formats and subject.spoiled:
         warn(f"the CSV leaves out {len(subject.spoiled)} runs that are no result")
-    for each in formats:
-        text = rendered(subject, each)
-        if str(to) == "-":
+    places = {
+        each: None if to == _PRINT else _place(to, subject.folder, FORMATS[each], len(formats) > 1)
+        for each in formats
+    }
+    failed = [why for each, path in places.items() if (why := _write(subject, each, path))]
+    if failed:
+        raise LabError("; ".join(failed))
+
+
+def _write(subject: "Subject", format_name: str, path: Path | None) -> str | None:
+    """Writes one format and says where, or prints it. Returns why that failed: the others are
+    written all the same."""
+    from spikelab.report import rendered  # noqa: PLC0415
+
+    try:
+        text = rendered(subject, format_name)
+        if path is None:
             sys.stdout.write(text)
-            continue
-        path = _place(to, subject.folder, FORMATS[each], several=len(formats) > 1)
-        write_whole(path, text)
+        else:
+            write_whole(path, text)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        return f"no {format_name}: {paths.shown(path) if path else 'printed'}: {error.strerror}"
+    except Exception as error:
+        return f"no {format_name}: {type(error).__name__}: {' '.join(str(error).split())}"
+    if path:
         out.print(paths.shown(path), markup=False)
+    return None
 
 
-def _place(to: Path | None, folder: Path, file: str, several: bool) -> Path:
+def _place(to: str | None, folder: Path, file: str, several: bool) -> Path:
     """Where a format is written. Raises UsageError where that cannot be."""
     if to is None:
         return folder / file
-    if several:
-        if to.exists() and not to.is_dir():
-            raise UsageError(f"--out {to}: --format all writes several files: name a folder")
-        to.mkdir(parents=True, exist_ok=True)
-    path = to / file if to.is_dir() else to
-    if not path.resolve().parent.is_dir():
+    asked = Path(to)
+    if several or to.endswith("/"):
+        if asked.exists() and not asked.is_dir():
+            several_files = "--format all writes several files" if several else "this is a file"
+            raise UsageError(f"--out {to}: {several_files}: name a folder")
+        asked.mkdir(parents=True, exist_ok=True)
+    path = asked / file if asked.is_dir() else asked
+    if not path.exists() and not path.resolve().parent.is_dir():
         raise UsageError(f"--out {to}: there is no folder {path.resolve().parent}")
     return path

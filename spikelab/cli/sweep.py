@@ -19,16 +19,15 @@ from spikelab.cli.options import (
     assigned,
     require_writable,
 )
-from spikelab.cli.results import exit_code, say_experiment, say_report
+from spikelab.cli.results import exit_code, say_experiment, say_report, write_or_warn
 from spikelab.cli.stack import running
-from spikelab.console import out, say, warn
+from spikelab.console import out, say
 from spikelab.errors import EXIT_FAILED, UsageError, did_you_mean
 from spikelab.experiments import beginning, session
 from spikelab.experiments import sweep as sweeps
 from spikelab.experiments.order import ORDERS
 from spikelab.experiments.state import ExperimentState
 from spikelab.plans.load import PlanSource, open_plan
-from spikelab.record import write_json
 from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
 from spikelab.sweep_table import show_sweep
@@ -120,11 +119,9 @@ def _run(
 
 
 def write_experiment(json_file: Path, state: ExperimentState) -> None:
+    """The state with its runs' records."""
     runs = [record.to_json() for record in state.records()]
-    try:
-        write_json(json_file, {**state.to_json(), "runs": runs})
-    except OSError as error:
-        warn(f"--json {json_file}: {error.strerror}")
+    write_or_warn(json_file, {**state.to_json(), "runs": runs})
 
 
 def _exit_code(state: ExperimentState) -> int:

@@ -88,7 +88,11 @@ def _ratio(pair: PairFigures) -> float | None:
 
 def _judged(paired: Sequence[Paired], question: Question) -> list[Result]:
     """The primary place and metric first; its pairs must be enough, those elsewhere need not."""
-    deciding = primary_place([place.place for place in paired], question.at)
+    places = [place.place for place in paired]
+    at = question.at
+    if not question.at_asked:
+        at = {name: value for name, value in at.items() if any(name in place for place in places)}
+    deciding = primary_place(places, at)
     first = next(place for place in paired if place.place is deciding)
     judging.require_pairs(len(first.pairs))
     cells = [

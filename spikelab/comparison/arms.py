@@ -88,6 +88,9 @@ def _trouble(record: RunRecord, step: Step) -> str | None:
     limited = step.generator.limited
     if limited or (limited is None and record.generator.limited):
         return "the driver was the limit of this run"
+    if step.verdict == "inconclusive" and not record.imported:
+        # Its load was not the one that was asked for, so neither are its figures.
+        return "the driver was behind its schedule"
     return None
 
 

@@ -37,7 +37,9 @@ def sides(source: PlanSource, a: str | None, b: Sequence[str]) -> PlanSource:
             f"{paths.shown(source.path)}: a comparison needs two variants; finished runs are "
             "compared with ./lab compare A B"
         )
-    first = a or next(name for name in names if name not in b)
+    first = a or next((name for name in names if name not in b), None)
+    if first is None:
+        raise UsageError("--b: this names every variant: leave out the one that is A")
     chosen = [first, *(name for name in (b or names) if name != first)]
     if len(chosen) < 2:
         raise UsageError(f"--a {first} --b {first}: these are the same")

@@ -46,6 +46,9 @@ def pair_up(a: Arm, b: Arm) -> list[Paired]:
     """By place, in A's order; places of one side alone are left out. Raises UsageError."""
     if a.name == b.name:
         raise UsageError(f"{a.name}: A and B are the same")
+    ours_of, theirs_of = ({sample.record.testid for sample in arm.samples} for arm in (a, b))
+    if ours_of & theirs_of:
+        raise UsageError(f"{a.name} and {b.name} have runs in common: name two different things")
     ours, theirs = _by_place(a), _by_place(b)
     common = [place for place in ours if place in theirs]
     if not common:

@@ -15,12 +15,14 @@ METRICS: tuple[MetricName, ...] = get_args(MetricName)
 
 @dataclass(frozen=True)
 class Question:
-    """How A and B are compared. `margin`: 0.05 for 5 %; `at`: where the primary metric decides."""
+    """How A and B are compared. `margin`: 0.05 for 5 %; `at`: where the primary metric decides.
+    `at_asked`: that is a must; else names that nothing was swept by say nothing."""
 
     primary: MetricName = "p95"
     metrics: Sequence[MetricName] = ()
     margin: float = 0.05
     at: Place = field(default_factory=dict)
+    at_asked: bool = True
 
     @classmethod
     def of(cls, by: CompareBy | None) -> "Question":
@@ -62,7 +64,7 @@ class Asked:
         by = None
         if plan in plan_files():
             by = load_plan(plan).compare
-        return self.of(by)
+        return replace(self.of(by), at_asked=bool(self.at))
 
 
 def _metric(option: str, name: str) -> MetricName:

@@ -15,9 +15,10 @@ def summary(record: ComparisonRecord) -> str:
     result = record.deciding
     assert result is not None
     place = show(result.place)
-    about = f"{label(result.metric)} of {called(record.b)}{f' at {place}' if place else ''}"
+    about = f"{label(result.metric)} of {called(record.b, record.a)}"
+    about += f" at {place}" if place else ""
     if result.ratio:
-        about += f" is {_times(result)} that of {called(record.a)}"
+        about += f" is {_times(result)} that of {called(record.a, record.b)}"
     text = f"{result.verdict}: {about} ({_grounds(result)})"
     return text + _advice(result, record.margin)
 
@@ -27,9 +28,9 @@ def label(metric: MetricName) -> str:
     return "failed" if metric == "success" else metric
 
 
-def called(side: Side) -> str:
-    """As short as it is clear."""
-    return side.variant or side.name
+def called(side: Side, other: Side) -> str:
+    """As short as it is clear beside the other one."""
+    return side.name if side.variant == other.variant else side.variant or side.name
 
 
 def confidence(result: Result) -> str:
@@ -38,6 +39,8 @@ def confidence(result: Result) -> str:
     ``worse (×1.10, 1.08–1.12, 6 pairs)``
     """
     if result.ratio is None:
+        if result.verdict == "inconclusive" and result.reason:
+            return f"inconclusive ({result.reason})"
         return f"{result.verdict} (by order alone, {len(result.pairs)} pairs)"
     return f"{result.verdict} ({_times(result)}, {_grounds(result)})"
 

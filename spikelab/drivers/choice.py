@@ -5,8 +5,8 @@ from spikelab.drivers.k6 import K6
 from spikelab.drivers.locust import Locust
 from spikelab.plans.scripts import DriverName
 
-_DRIVERS: dict[DriverName, Driver] = {"k6": K6(), "locust": Locust()}
+DRIVERS: tuple[Driver, ...] = (K6(), Locust())
 
 
 def driver_of(name: DriverName) -> Driver:
-    return _DRIVERS[name]
+    return next(driver for driver in DRIVERS if driver.name == name)

@@ -8,7 +8,7 @@ from spikelab.record import Latency, Resources, Verdict
 from spikelab.statistics.capacity import Outcome
 from spikelab.units import show_seconds
 
-OverloadOutcome = Literal["holds", "sheds", "queues", "crashes"]
+OverloadOutcome = Literal["holds", "sheds", "queues", "crashes", "inconclusive"]
 # What a step can miss: the rate itself, an objective, a limit on a resource; or the target died.
 MissKind = Literal["rate", "queue", "objective", "resource", "death"]
 
@@ -44,6 +44,7 @@ class OverloadAnswer(_Strict):
 
     `sheds`: good answers go on near the capacity and the rest is refused at once. `queues`: answers
     come later and later, or time out. `crashes`: it died. `holds`: it met the SLO even so.
+    `inconclusive`: the driver was the limit.
     """
 
     outcome: OverloadOutcome
@@ -68,7 +69,10 @@ class OverloadAnswer(_Strict):
     watched_seconds: Annotated[float, Field(description="how long the recovery was watched")] = 0
 
     def __str__(self) -> str:
-        text = f"at {self.factor:g} × that ({self.rate:,.4g}/s) it {self.outcome}"
+        does = f"it {self.outcome}"
+        if self.outcome == "inconclusive":
+            does = "the driver was the limit"
+        text = f"at {self.factor:g} × that ({self.rate:,.4g}/s) {does}"
         if self.goodput is not None:
             text += f": {self.goodput:,.0f}/s good within the SLO"
         if self.refused_share:
@@ -80,6 +84,11 @@ class OverloadAnswer(_Strict):
         if self.recovery_seconds is None:
             return f"{text}; not recovered within {show_seconds(self.watched_seconds)}"
         return f"{text}; within the SLO again after {self.recovery_seconds:.0f} s"
+
+
+def unit_of(parameter: str) -> str:
+    """What stands behind a value of the parameter."""
+    return "/s" if parameter == "rate" else f" {parameter}"
 
 
 class CapacityAnswer(_Strict):
@@ -108,6 +117,7 @@ class CapacityAnswer(_Strict):
             return f"holds at least {low:,.6g} {unit}, the highest that was allowed"
         if self.outcome == "below":
             return f"does not hold {high:,.6g} {unit}, the lowest that was allowed{first}"
-        known = [f"{low:,.6g} is held"] if low else []
-        known += [f"{high:,.6g} is not"] if high else []
+        short = unit_of(self.parameter)
+        known = [f"{low:,.6g}{short} is held"] if low else []
+        known += [f"{high:,.6g}{short} is not"] if high else []
         return "; ".join([f"inconclusive: {self.reason}", *known])

@@ -53,10 +53,6 @@ def parse_limit(text: str) -> Limit:
     return Limit(text, field, match["compare"], limit)
 
 
-def first_missed(limits: Sequence[Limit], used: Resources) -> Limit | None:
-    return next((limit for limit in limits if limit.holds(used) is False), None)
-
-
 def first_unseen(limits: Sequence[Limit], used: Resources) -> Limit | None:
     return next((limit for limit in limits if limit.holds(used) is None), None)
 

@@ -97,6 +97,8 @@ class Load:
             }
             for name, parameter, duration, users in own
         ]
+        # The recovery follows, wherever the judged phase began.
+        after[-1]["start"] = None
         return replace(source, data={**source.data, "phases": [*before, *after]})
 
 
@@ -148,6 +150,8 @@ def judged(record: RunRecord, asked: Load, objectives: Sequence[Objective]) -> O
 def _outcome(over: Step, asked: Load, refused_share: float) -> OverloadOutcome:
     if over.verdict == "pass":
         return "holds"
+    if over.verdict == "inconclusive":
+        return "inconclusive"
     too_much = 1 - 1 / asked.factor
     near = (over.goodput or 0.0) >= _NEAR_CAPACITY * asked.capacity
     return "sheds" if near and refused_share >= _SHED * too_much else "queues"

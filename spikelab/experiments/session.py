@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from spikelab import preflight
@@ -20,7 +20,7 @@ from spikelab.experiments.cell_plans import (
     variant_of,
 )
 from spikelab.experiments.cells import Cell
-from spikelab.experiments.state import CellState, ExperimentState
+from spikelab.experiments.state import CellState, ExperimentState, read_record
 from spikelab.experiments.stops import reason_of, told
 from spikelab.locks import only_run
 from spikelab.plans.load import PlanSource
@@ -57,7 +57,7 @@ class Session:
         self._fresh = start_differently(source)
         # `./lab run` measures without a store as well as it can; the others need each run whole.
         self._stores = Stores.of(runtime.endpoints()) if state.kind != "run" else Stores()
-        self._resting_until = now()
+        self._resting_until = rested_at(state, self.plan) or now()
 
     def run(self, cell: CellState) -> RunRecord:
         """Runs a cell, of the state or new to it, and returns its record: when that is valid, the
@@ -134,6 +134,17 @@ class Session:
         if seconds > 0:
             say(f"cooling down for {seconds:.0f} s")
             time.sleep(seconds)
+
+
+def rested_at(state: ExperimentState, plan: Plan) -> datetime | None:
+    """When the last run's cool-down ends, also one of an earlier session; None before the first."""
+    valid = [cell.testid for cell in state.cells if cell.testid]
+    testids = [*valid, *(testid for cell in state.cells for testid in cell.attempts)]
+    # A testid begins with the time.
+    last = read_record(max(testids)) if testids else None
+    if last is None or last.ended is None:
+        return None
+    return last.ended + timedelta(seconds=parse_duration(plan.cool_down))
 
 
 @contextmanager

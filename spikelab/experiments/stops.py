@@ -24,16 +24,25 @@ def reason_of(error: BaseException) -> str:
 
 
 def told(state: ExperimentState, error: BaseException) -> BaseException:
-    """The error as the user gets it: of what another start goes on with, also with which run."""
+    """The error as the user gets it: of what another start goes on with, also with which run.
+
+    A search alone knows its next step, and a step in which the target died is no valid run.
+    """
     if state.kind == "run" or not isinstance(error, LabError | OSError | KeyboardInterrupt):
         return error
-    done = sum(cell.done for cell in state.cells)
-    following = next((n for n, cell in enumerate(state.cells, 1) if not cell.done), done + 1)
-    of = "" if state.kind == "capacity" else f" of {len(state.cells)}"
     kind = RunInterruptedError if isinstance(error, KeyboardInterrupt) else LabError
     if isinstance(error, LabError):
         kind = type(error)
-    return kind(
-        f"{reason_of(error)}; {done}{of} runs are done: the same command goes on with run "
-        f"{following}{of}"
+    return kind(f"{reason_of(error)}; {_what_comes(state)}")
+
+
+def _what_comes(state: ExperimentState) -> str:
+    if state.kind == "capacity":
+        return "its steps are kept: the same command goes on"
+    runs, done = len(state.cells), sum(cell.done for cell in state.cells)
+    following = next((n for n, cell in enumerate(state.cells, 1) if not cell.done), None)
+    if following is None:
+        return f"all {runs} runs are done: the same command gives the answer"
+    return (
+        f"{done} of {runs} runs are done: the same command goes on with run {following} of {runs}"
     )

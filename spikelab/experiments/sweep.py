@@ -183,13 +183,14 @@ def answer(records: Sequence[RunRecord]) -> SweepAnswer:
 
 
 def only_rates_differ(records: Sequence[RunRecord]) -> bool:
-    """Every step has a rate, and steps of a variant at one rate have all other values alike."""
-    seen: dict[tuple[str | None, str, float], Mapping[str, Scalar]] = {}
+    """Every step has a rate, and steps of a variant at one rate are of one phase and have all
+    other values alike."""
+    seen: dict[tuple[str | None, float], tuple[str, Mapping[str, Scalar]]] = {}
     for record in records:
         for step in record.steps:
             if step.offered_rate is None:
                 return False
-            at = (step.variant, step.name, step.offered_rate)
-            if seen.setdefault(at, record.values) != record.values:
+            this = (step.name, record.values)
+            if seen.setdefault((step.variant, step.offered_rate), this) != this:
                 return False
     return bool(seen)

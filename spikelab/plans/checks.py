@@ -63,6 +63,12 @@ def _check_locust(plan: Plan) -> None:
             raise mistake(f"{text}: start it with its end, or later", "phases", place)
 
 
+def check_judged(plan: Plan) -> None:
+    """Something is judged. Raises a mistake."""
+    if not any(phase.judged for phase in plan.phases):
+        raise mistake("no phase is judged: take judged: false out of one", "phases")
+
+
 def check_order(plan: Plan) -> None:
     """Phases that change places are of one duration. Raises a mistake."""
     durations = {phase.duration_seconds for phase in plan.phases if phase.judged}
@@ -154,9 +160,13 @@ def _check_capacity(plan: Plan) -> None:
         numbers = [key for key, each in plan.parameters.items() if _is_number(each.default)]
         why = "is no number" if name in plan.parameters else "is no parameter of the plan"
         raise mistake(f"'{name}' {why}{did_you_mean(name, numbers)}", "capacity", "parameter")
-    for key, value in (("lowest", search.lowest), ("highest", search.highest)):
+    for key in ("lowest", "first", "highest"):
+        value: float = getattr(search, key)
         whole = isinstance(plan.parameters[name].default, int) and value == int(value)
         check_value(plan.parameters[name], name, int(value) if whole else value, "capacity", key)
+    if search.overload and any(phase.judged and phase.kind != "rate" for phase in plan.phases):
+        text = "the overload is a rate, and the judged phase is of another kind: leave it out"
+        raise mistake(text, "capacity", "overload")
 
 
 def _check_compare(plan: Plan) -> None:

@@ -83,6 +83,7 @@ class Plan(Strict):
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
         checks.check_driver(self)
+        checks.check_judged(self)
         checks.check_order(self)
         checks.check_settings(self)
         checks.check_studies(self)
@@ -140,8 +141,9 @@ class Plan(Strict):
         """Where a phase's rate begins and ends."""
         if not self.slopes:
             return phase.value, phase.value
-        place = [each.name for each in self.phases].index(phase.name)
-        return self.phases[place - 1].value if place else 0, phase.value
+        in_time = sorted(self.phases, key=lambda each: each.start_seconds)
+        place = [each.name for each in in_time].index(phase.name)
+        return in_time[place - 1].value if place else 0, phase.value
 
     @property
     def objectives(self) -> list[Objective]:

@@ -129,8 +129,8 @@ class CapacitySearch(Strict):
         self.search()
         return self
 
-    def search(self) -> Search:
-        """How its steps are chosen."""
+    def search(self, whole: bool = False) -> Search:
+        """How its steps are chosen. `whole`: the parameter takes whole numbers alone."""
         return Search(
             first_rate=self.first,
             lowest_rate=self.lowest,
@@ -138,6 +138,7 @@ class CapacitySearch(Strict):
             growth=self.growth,
             precision=parse_fraction(self.precision),
             confirmations=self.confirmations,
+            whole=whole,
         )
 
 

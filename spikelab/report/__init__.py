@@ -6,6 +6,7 @@ What is heavy (matplotlib, Jinja2) is imported when a report is made.
 
 from pathlib import Path
 
+from spikelab.files import write_whole
 from spikelab.report.subject import Subject, find
 
 FILE = "report.html"
@@ -45,13 +46,3 @@ def rendered(subject: Subject, format_name: str) -> str:
 
             return junit(subject)
     raise ValueError(format_name)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file by way of a temporary one, so that no reader sees half of it."""
-    temporary = path.with_name(f".{path.name}.new")
-    try:
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

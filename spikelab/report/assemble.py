@@ -4,6 +4,7 @@ from datetime import datetime
 
 from spikelab.report import background, raw, searched, verdict, words
 from spikelab.report.content import Content, Table, Word
+from spikelab.report.settings import settings
 from spikelab.report.subject import Kind, Subject
 
 _KINDS: dict[Kind, str] = {
@@ -26,7 +27,7 @@ def content(subject: Subject) -> Content:
         sentence=sentence,
         about=_about(subject),
         key=key,
-        settings=background.settings(records),
+        settings=settings(records),
         method=background.method(subject),
         machine=background.machine(records),
         limits=background.limits(subject),
@@ -46,8 +47,8 @@ def _said(subject: Subject) -> tuple[Word, str, list[Table]]:
     records = subject.records
     if subject.kind == "run":
         return *verdict.of_run(subject), [t for r in records for t in raw.run_key(r)]
-    rates = raw.rates_key(records)
-    return *verdict.of_runs(subject), [rates or raw.cells_key(records)] if records else []
+    key = raw.rates_key(records) or raw.cells_key(records)
+    return *verdict.of_runs(subject), [key] if key else []
 
 
 def _about(subject: Subject) -> list[tuple[str, str]]:

@@ -1,15 +1,13 @@
-"""What a result was made with and what it cannot say: settings, method, machine, limits."""
+"""What a result was made with and what it cannot say: method, machine, limits."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from spikelab.comparison.places import show as show_place
-from spikelab.errors import LabError
 from spikelab.record import Host, RunRecord
 from spikelab.report import words
 from spikelab.report.content import Table
 from spikelab.report.subject import Subject
-from spikelab.target_settings import Value, load_target_declaration
 
 if TYPE_CHECKING:
     from spikelab.comparison.model import ComparisonRecord
@@ -23,75 +21,11 @@ _MOST_LINES = 30
 _MOST_NAMED = 3
 
 
-def settings(records: Sequence[RunRecord]) -> list[Table]:
-    """Those that differ between the runs first, then those that are not the defaults."""
-    columns = _by_variant(records)
-    if not columns:
-        return []
-    defaults = _defaults()
-    names = list(dict.fromkeys(name for values in columns.values() for name in values))
-    differing = [name for name in names if _differs(name, columns)]
-    changed, rest = [], []
-    first = next(iter(columns.values()))
-    for name in names:
-        if name in differing:
-            continue
-        value, default = _shown(first.get(name)), _shown(defaults.get(name))
-        if value == default:
-            rest.append(f"{name}={value}")
-        else:
-            changed.append((name, value, default))
-    tables = []
-    if differing:
-        rows = [
-            (variant or "without", *(_shown(values.get(name)) for name in differing))
-            for variant, values in columns.items()
-        ]
-        rows.append(("default", *(_shown(defaults.get(name)) for name in differing)))
-        heads = ("variant", *differing)
-        tables.append(Table("Settings that differ between the runs", heads, rows))
-    note = f"At their defaults: {', '.join(rest)}." if rest else ""
-    if changed or note:
-        title = "Settings that are not the defaults" if changed else "Settings"
-        heads = ("setting", "value", "default") if changed else ()
-        tables.append(Table(title, heads, changed, note=note))
-    return tables
-
-
-def _differs(name: str, columns: Mapping[str, Mapping[str, Value]]) -> bool:
-    return len({str(values.get(name)) for values in columns.values()}) > 1
-
-
-def _by_variant(records: Sequence[RunRecord]) -> dict[str, Mapping[str, Value]]:
-    found: dict[str, Mapping[str, Value]] = {}
-    for record in records:
-        if record.target.settings:
-            found.setdefault(words.variant_of(record), record.target.settings)
-    return found
-
-
-def _defaults() -> Mapping[str, Value]:
-    try:
-        return load_target_declaration().resolve()
-    except LabError:
-        return {}
-
-
-def _shown(value: Value | None) -> str:
-    return (
-        words.NONE
-        if value is None
-        else str(value).lower()
-        if value in (True, False)
-        else str(value)
-    )
-
-
 def method(subject: Subject) -> list[str]:
     """How it was run and judged, in sentences."""
     said = [_how_run(subject), _how_driven(subject.records or subject.spoiled)]
     if subject.comparison:
-        return [*said, *_how_compared(subject.comparison)]
+        return [*said, *_how_compared(subject.comparison, subject.spoiled)]
     if subject.kind == "capacity":
         said.append(_SEARCH)
     if subject.slo:
@@ -102,7 +36,10 @@ def method(subject: Subject) -> list[str]:
             "inconclusive."
         )
     else:
-        said.append("No objective was given, so nothing is passed or failed.")
+        said.append(
+            "No objective was given: a step passes when it started 98 % of its offered rate, in a "
+            "closed loop always; one whose driver was short of CPU is inconclusive."
+        )
     if subject.kind in ("sweep", "runs") and len(subject.records) > 1:
         said.append(
             "A rate is held when every repeat passes, failed when every repeat fails, and "
@@ -112,15 +49,19 @@ def method(subject: Subject) -> list[str]:
     return said
 
 
-def _how_compared(record: "ComparisonRecord") -> list[str]:
+def _how_compared(record: "ComparisonRecord", spoiled: Sequence[RunRecord]) -> list[str]:
+    no_result = {each.testid for each in spoiled}
+    a, b = (
+        words.plural(sum(run not in no_result for run in side.runs), "run")
+        for side in (record.a, record.b)
+    )
     taken = {
         True: "A's and B's runs were taken in turn, so that what drifts meets both.",
         False: "A's and B's runs were not taken in turn: what drifted is in the ratio.",
         None: "Whether A's and B's runs were taken in turn is not known.",
     }
     return [
-        f"A is {record.a.name} ({words.plural(len(record.a.runs), 'run')}), B is {record.b.name} "
-        f"({words.plural(len(record.b.runs), 'run')}). {taken[record.interleaved]}",
+        f"A is {record.a.name} ({a}), B is {record.b.name} ({b}). {taken[record.interleaved]}",
         "The unit of replication is the run. Of each pair the ratio B / A is taken; the interval "
         "is Student's on their logarithms at 95 %. Equivalent: the whole interval is within the "
         f"margin of {record.margin * 100:.3g} %. Better or worse: it leaves 1 out. The primary "

@@ -21,7 +21,7 @@ def said(record: ComparisonRecord) -> tuple[Word, str, list[Table]]:
 
 
 def _metrics(record: ComparisonRecord) -> Table:
-    a, b = called(record.a), called(record.b)
+    a, b = called(record.a, record.b), called(record.b, record.a)
     columns = ("metric", a, b, "B / A", "95 % interval", "pairs", "verdict")
     rows = [
         (

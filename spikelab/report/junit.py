@@ -1,13 +1,16 @@
 """The report as JUnit XML: a test case for each objective of each step.
 
 A missed objective is a failure. A step that decided nothing is skipped: it is no fault of the
-service. A run that is no result is an error.
+service; nor is a run that was not made. A run that is no result is an error, unless another one of
+its cell is.
 """
 
 import re
+from collections.abc import Iterator
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
+from spikelab.experiments.cells import cell_name
 from spikelab.record import RunRecord, Step
 from spikelab.report import words
 from spikelab.report.assemble import content
@@ -32,9 +35,8 @@ def junit(subject: Subject) -> str:
         for record in subject.records:
             for step in record.steps:
                 _step(suite, record, step)
-    if subject.kind != "comparison":
-        for record in subject.spoiled:
-            suite.add_testcase(_spoiled(record))
+    for case in _open(subject):
+        suite.add_testcase(case)
     xml = JUnitXml("spikelab")
     xml.add_testsuite(suite)
     return bytes(xml.tostring()).decode()  # type: ignore[no-untyped-call]
@@ -47,7 +49,7 @@ def _step(suite: TestSuite, record: RunRecord, step: Step) -> None:
         case = TestCase(_safe(f"{name}: {check.name}"), _safe(record.plan), round(seconds, 3))
         if step.verdict == "inconclusive":
             why = "the driver was short of CPU" if step.generator.limited else "inconclusive"
-            case.result = [Skipped(why if step.slo else "no objective was given")]
+            case.result = [Skipped(why)]
         elif check.result == "missed":
             case.result = [Failure(_safe(check.seen), "missed")]
         suite.add_testcase(case)
@@ -64,6 +66,25 @@ def _answer(said: Content) -> TestCase:
     else:
         case.system_out = text
     return case
+
+
+def _open(subject: Subject) -> Iterator[TestCase]:
+    """What was tried without a result, or not at all. What an attempt left open and the next one
+    closed is no error, and a comparison's answer is there without."""
+    if subject.state is None:
+        yield from map(_spoiled, () if subject.comparison else subject.spoiled)
+        return
+    spoiled = {record.testid: record for record in subject.spoiled}
+    for cell in subject.state.cells:
+        if cell.done:
+            continue
+        tried = [spoiled[name] for name in cell.attempts if name in spoiled]
+        yield from map(_spoiled, tried)
+        if not tried:
+            name = cell_name(cell.values, cell.variant, cell.repeat)
+            case = TestCase(_safe(name), _safe(subject.plan))
+            case.result = [Skipped("not run")]
+            yield case
 
 
 def _spoiled(record: RunRecord) -> TestCase:

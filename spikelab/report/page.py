@@ -7,9 +7,9 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
-from spikelab.held_rates import by_variant
 from spikelab.report.assemble import content
 from spikelab.report.content import SIGNS
+from spikelab.report.curves import curves
 from spikelab.report.figures import over_rate, over_time, spread
 from spikelab.report.figures.search import search
 from spikelab.report.figures.style import Figure
@@ -70,10 +70,11 @@ def figures(subject: Subject) -> list[Figure]:
 
 
 def _of_runs(subject: Subject) -> list[Figure]:
-    curves = by_variant(subject.steps)
-    if any(len(rates) > 1 for rates in curves.values()):
+    found = curves(subject.records)
+    if found and found.several_rates:
         steps = {
-            name: [s for found in rates.values() for s in found] for name, rates in curves.items()
+            name: [step for repeats in rates.values() for step in repeats]
+            for name, rates in found.rates.items()
         }
         drawn = over_rate.over_rate(steps, subject.slo)
     else:

@@ -2,10 +2,12 @@
 
 from collections.abc import Callable, Iterable, Sequence
 
-from spikelab.held_rates import by_variant, outcome
+from spikelab.held_rates import outcome
+from spikelab.prediction.compare import last_good_seconds
 from spikelab.record import RunRecord, Step
 from spikelab.report import words
 from spikelab.report.content import Table
+from spikelab.report.curves import curves
 from spikelab.report.missed import missed
 from spikelab.totals import Totals
 
@@ -135,16 +137,16 @@ def _server(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def rates_key(records: Sequence[RunRecord]) -> Table | None:
-    """Rates and what became of each, repeats side by side; None where no rate was offered."""
-    variants = by_variant(step for record in records for step in record.steps)
-    if not variants:
+    """Rates and what became of each, repeats side by side; None where runs are no repeats."""
+    found = curves(records)
+    if found is None:
         return None
     rows = []
-    for variant, rates in variants.items():
+    for name, rates in found.rates.items():
         for rate, steps in rates.items():
             rows.append(
                 (
-                    variant,
+                    name,
                     f"{rate:,.15g}",
                     _beside(words.rate(step.achieved_rate) for step in steps),
                     _beside(words.share(words.success(step)) for step in steps),
@@ -152,35 +154,39 @@ def rates_key(records: Sequence[RunRecord]) -> Table | None:
                     outcome(steps),
                 )
             )
-    columns = ("variant", "offered/s", "achieved/s", "success", "p95", "outcome")
-    first = 1 if set(variants) == {""} else 0
+    columns = (found.of, "offered/s", "achieved/s", "success", "p95", "outcome")
+    first = 0 if found.of else 1
     shown = [row[first:] for row in rows]
     numbers = frozenset(place - first for place in (1, 2, 3, 4))
     note = "Repeats of one rate stand side by side."
     return Table("Rates", columns[first:], shown, numbers, note)
 
 
-def cells_key(records: Sequence[RunRecord]) -> Table:
-    """Runs that have no rate: a row each, measured beside predicted where there is a prediction."""
-    predicted = any(record.prediction for record in records)
-    columns = ["run with", "repeat", "requests", "success", "p95", "last answer", "connections"]
+def cells_key(records: Sequence[RunRecord]) -> Table | None:
+    """Runs that are no repeats of rates: a row each, measured beside predicted where there is a
+    prediction; None where none has a judged step."""
+    judged = [record for record in records if record.steps]
+    if not judged:
+        return None
+    predicted = any(record.prediction for record in judged)
+    columns = ["run with", "repeat", "requests", "success", "p95", "last good answer"]
+    columns += ["connections"]
     columns += ["predicted", "good predicted", "last predicted"] if predicted else []
-    rows = [_cell(record, predicted) for record in records[:_MOST_ROWS]]
+    rows = [_cell(record, predicted) for record in judged[:_MOST_ROWS]]
     return Table("Runs", [*columns, "verdict"], rows, frozenset(range(1, len(columns))))
 
 
 def _cell(record: RunRecord, predicted: bool) -> list[str]:
     totals = Totals.of(record.steps)
-    length = max((step.ended - step.started).total_seconds() for step in record.steps)
     step = record.steps[0]
     told = record.prediction
     return [
-        words.cell_of(record, step) if len(record.steps) == 1 else words.variant_of(record),
+        words.run_of(record),
         str(step.repeat),
         words.count(totals.requests),
         words.share(totals.success),
         words.seconds(totals.latency.p95),
-        words.seconds(length),
+        words.seconds(last_answer(record.steps)),
         words.count(record.connections.established_peak),
         *(
             (
@@ -193,6 +199,12 @@ def _cell(record: RunRecord, predicted: bool) -> list[str]:
         ),
         record.verdict,
     ]
+
+
+def last_answer(steps: Iterable[Step]) -> float | None:
+    """The last good answer since its step's start, in seconds; None where that is not known."""
+    known = (last_good_seconds(step, step.requests - step.failures) for step in steps)
+    return max((seconds for seconds in known if seconds is not None), default=None)
 
 
 def _beside(texts: Iterable[str]) -> str:

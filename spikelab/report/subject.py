@@ -131,8 +131,11 @@ def _comparison(folder: Path) -> Subject:
     found = read_comparison(folder.name)
     if found is None:
         raise UsageError(f"{paths.shown(folder / COMPARISON_FILE)} cannot be read")
-    runs = dict.fromkeys([*found.a.runs, *found.b.runs])
-    return Subject(folder.name, "comparison", folder, _records(runs), comparison=found)
+    # A side lists also what was tried and is no result.
+    records = _records(dict.fromkeys([*found.a.runs, *found.b.runs]))
+    valid = tuple(record for record in records if record.valid)
+    spoiled = tuple(record for record in records if not record.valid)
+    return Subject(folder.name, "comparison", folder, valid, spoiled, comparison=found)
 
 
 def _records(names: Iterable[str]) -> tuple[RunRecord, ...]:

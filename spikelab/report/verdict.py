@@ -3,14 +3,16 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from spikelab.held_rates import by_variant, held_rates
+from spikelab.held_rates import held_rates
 from spikelab.rate_table import held_sentence
 from spikelab.record import RunRecord, Step
 from spikelab.report import words
 from spikelab.report.content import Word
+from spikelab.report.curves import curves
 from spikelab.report.missed import missed
+from spikelab.report.raw import last_answer
 from spikelab.report.subject import Subject
-from spikelab.totals import Totals, success_share
+from spikelab.totals import Totals
 
 _WORDS: dict[str, Word] = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
 _MOST_NAMED = 4
@@ -32,12 +34,13 @@ def of_runs(subject: Subject) -> tuple[Word, str]:
     if not subject.records:
         return "no verdict", "No run of it is done."
     word = _word([record.verdict for record in subject.records])
-    rates = by_variant(subject.steps)
-    several = any(len(tried) > 1 for tried in rates.values())
-    if several and subject.slo:
-        said = [f"{name or 'It'} {held_sentence(held_rates(rates[name]))}" for name in rates]
-        if len(rates) > 1 or all(len(tried) > 1 for tried in rates.values()):
-            return word, ". ".join(map(_capital, said)) + "."
+    found = curves(subject.records)
+    if found and found.several_rates:
+        said = [
+            f"{name or 'It'} {held_sentence(held_rates(rates))}"
+            for name, rates in found.rates.items()
+        ]
+        return word, ". ".join(map(_capital, said)) + "."
     return word, _counted(subject.records)
 
 
@@ -49,6 +52,8 @@ def _word(verdicts: Sequence[str]) -> Word:
 
 
 def _run_sentence(record: RunRecord) -> str:
+    if not record.steps:
+        return "It has no judged step."
     if len(record.steps) == 1:
         return _step_sentence(record, record.steps[0])
     verdicts = Counter(step.verdict for step in record.steps)
@@ -56,11 +61,12 @@ def _run_sentence(record: RunRecord) -> str:
     due = totals.requests + totals.dropped
     figures = (
         f"{words.count(due)} requests were due, "
-        f"{words.share(success_share(due, totals.failures + totals.dropped))} got a good answer, "
+        f"{words.share(totals.success)} got a good answer, "
         f"p95 at worst {words.seconds(totals.latency.p95)}"
     )
     if set(verdicts) == {"pass"}:
-        return f"All {len(record.steps)} steps met their objectives: {figures}."
+        met = "met their objectives" if any(step.slo for step in record.steps) else "passed"
+        return f"All {len(record.steps)} steps {met}: {figures}."
     failed = [step for step in record.steps if step.verdict != "pass"]
     named = [f"{step.name} ({_why(step)})" for step in failed[:_MOST_NAMED]]
     more = f" and {len(failed) - _MOST_NAMED} more" if len(failed) > _MOST_NAMED else ""
@@ -79,15 +85,16 @@ def _why(step: Step) -> str:
 def _undecided(step: Step) -> str:
     if step.generator.limited:
         return "the driver was short of CPU"
-    return "inconclusive" if step.slo else "no objective was given"
+    return "inconclusive"
 
 
 def _step_sentence(record: RunRecord, step: Step) -> str:
     good = step.requests - step.failures
     if step.start_spread_seconds is not None:
         parts = [f"{words.count(good)} of {words.count(step.requests)} users got a good answer"]
-        length = (step.ended - step.started).total_seconds()
-        parts.append(f"the last answer came after {words.seconds(length)}")
+        last = last_answer([step])
+        if last is not None:
+            parts.append(f"the last of them came after {words.seconds(last)}")
         held, predicted = record.connections.established_peak, record.connections.predicted
         if held is not None and predicted is not None:
             parts.append(

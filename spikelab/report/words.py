@@ -70,9 +70,17 @@ def cell_of(record: RunRecord, step: Step) -> str:
     return " ".join(filter(None, parts)) or step.name
 
 
+def run_of(record: RunRecord) -> str:
+    """What a whole run was made with: as `cell_of`, without the names of several steps."""
+    if len(record.steps) == 1:
+        return cell_of(record, record.steps[0])
+    parts = [variant_of(record), show_place(record.values)]
+    return " ".join(filter(None, parts)) or record.testid
+
+
 def success(step: Step) -> float | None:
     """Share of the requests that were due, dropped ones included, that got a good answer."""
-    return success_share(step.requests + step.dropped, step.failures + step.dropped)
+    return success_share(step.requests, step.failures, step.dropped)
 
 
 def throughput(step: Step) -> float | None:

@@ -51,8 +51,14 @@ def compose(
 
 def containers() -> dict[str, dict[str, str]]:
     """Service → what `docker compose ps` says of its container."""
-    said = compose("ps", "--all", "--format", "json")
-    return {row["Service"]: row for row in map(json.loads, said.splitlines()) if row}
+    return rows_of(compose("ps", "--all", "--format", "json"))
+
+
+def rows_of(said: str) -> dict[str, dict[str, str]]:
+    """Service → its row: one a line, or before Compose 2.21 all of them in one list."""
+    found = [json.loads(each) for each in said.splitlines() if each.strip()]
+    rows = [row for each in found for row in (each if isinstance(each, list) else [each])]
+    return {row["Service"]: row for row in rows}
 
 
 def inspected(kind: str, name: str, template: str) -> Any:

@@ -16,11 +16,13 @@ from spikelab.statistics.repeats import over_repeats
 Outcome = Literal["found", "at least", "below", "inconclusive"]
 _SIGNIFICANT_DIGITS = 3
 _FINEST_PRECISION = 0.02
+# Of whole numbers: one between that cannot be decided.
+_WIDEST_WHOLE = 2
 
 
 @dataclass(frozen=True)
 class Observation:
-    """A judged step. `rate`: offered, requests a second."""
+    """A judged step. `rate`: offered, requests a second, or what else is searched."""
 
     rate: float
     verdict: Verdict
@@ -28,10 +30,11 @@ class Observation:
 
 @dataclass(frozen=True)
 class Search:
-    """How to search. Rates are in requests a second.
+    """How to search. Rates are in requests a second, or values of another parameter.
 
     `precision`: 0.05 bisects until fail / pass is at most 1.05. `confirmations`: how often both
     ends are tried again. `tries`: steps without a verdict after which a rate stays inconclusive.
+    `whole`: only whole numbers are tried; two that follow each other are as close as can be.
     """
 
     first_rate: float
@@ -41,6 +44,7 @@ class Search:
     precision: float = 0.05
     confirmations: int = 2
     tries: int = 2
+    whole: bool = False
 
     def __post_init__(self) -> None:
         if not 0 < self.lowest_rate <= self.first_rate <= self.highest_rate:
@@ -54,6 +58,21 @@ class Search:
     def widest(self) -> float:
         """Of an answer, fail / pass: one rate between that cannot be decided, a step to each."""
         return (1 + self.precision) ** 2
+
+    def apart(self, below: float, above: float) -> bool:
+        """Whether there is a rate between the two that is worth a step."""
+        return above / below > 1 + self.precision and not (self.whole and above - below <= 1)
+
+    def wider(self, below: float | None, above: float | None) -> bool:
+        """Whether the two are further apart than an answer may be."""
+        if below is None or above is None:
+            return False
+        return above / below > self.widest and not (self.whole and above - below <= _WIDEST_WHOLE)
+
+    def rounded(self, rate: float) -> float:
+        """The rate that is tried for this one."""
+        short = float(f"{rate:.{_SIGNIFICANT_DIGITS}g}")
+        return float(round(short)) if self.whole else short
 
 
 @dataclass(frozen=True)
@@ -103,8 +122,11 @@ def next_rate(search: Search, observations: Sequence[Observation]) -> float | No
     return _between(search, ends) or _to_confirm(search, ends, verdicts)
 
 
-def answer(search: Search, observations: Sequence[Observation]) -> Capacity:
-    """What the steps so far prove. Before `next_rate` is None the outcome is inconclusive."""
+def answer(search: Search, observations: Sequence[Observation], unit: str = "") -> Capacity:
+    """What the steps so far prove. Before `next_rate` is None the outcome is inconclusive.
+
+    `unit`: what stands behind a rate in the reason.
+    """
     verdicts = _by_rate(observations)
     states = _states(search, verdicts)
     ends = _ends(states)
@@ -116,24 +138,26 @@ def answer(search: Search, observations: Sequence[Observation]) -> Capacity:
     low, high = confirmed(ends.low), confirmed(ends.high)
     if next_rate(search, observations) is not None:
         return Capacity("inconclusive", low, high, "the search is not over")
-    if low and high and not _wider(low, high, search.widest):
+    if low and high and not search.wider(low, high):
         return Capacity("found", low, high)
     if low == search.highest_rate:
         return Capacity("at least", low, None)
     if high == search.lowest_rate:
         return Capacity("below", None, high)
-    return Capacity("inconclusive", low, high, _why(observations, states))
+    return Capacity("inconclusive", low, high, _why(observations, states, unit))
 
 
 def _outward(search: Search, ends: _Ends, states: Mapping[float, Verdict]) -> float | None:
     """The next rate below all that were tried while none passes, or above while none fails."""
     lowest, highest = min(states), max(states)
     if ends.low is None and lowest > search.lowest_rate:
-        return max(_rounded(lowest / search.growth), search.lowest_rate)
+        below = search.rounded(lowest / search.growth)
+        return max(min(below, lowest - 1) if search.whole else below, search.lowest_rate)
     # What spoils two rates in a row, such as a driver at its limit, spoils higher ones too.
     top = [states[rate] for rate in sorted(states)[-2:]]
     if ends.high is None and highest < search.highest_rate and top != ["inconclusive"] * 2:
-        return min(_rounded(highest * search.growth), search.highest_rate)
+        above = search.rounded(highest * search.growth)
+        return min(max(above, highest + 1) if search.whole else above, search.highest_rate)
     return None
 
 
@@ -146,7 +170,7 @@ def _hopeless(
     """Whether no more steps can make an answer of them: rates further apart than an answer may be
     contradict each other, or not even the lowest rate has a verdict."""
     failed, passed = _extremes(observations)
-    return passed / failed > search.widest or (ends.low is None and ends.high != min(states))
+    return search.wider(failed, passed) or (ends.low is None and ends.high != min(states))
 
 
 def _extremes(observations: Sequence[Observation]) -> tuple[float, float]:
@@ -159,8 +183,8 @@ def _extremes(observations: Sequence[Observation]) -> tuple[float, float]:
 def _between(search: Search, ends: _Ends) -> float | None:
     """The middle of a gap that is too wide, next to the highest pass or the lowest fail."""
     for below, above in ((ends.low, ends.above_low), (ends.below_high, ends.high)):
-        if below and above and above / below > 1 + search.precision:
-            return _rounded(math.sqrt(below * above))
+        if below and above and search.apart(below, above):
+            return search.rounded(math.sqrt(below * above))
     return None
 
 
@@ -168,7 +192,7 @@ def _to_confirm(
     search: Search, ends: _Ends, verdicts: Mapping[float, Sequence[Verdict]]
 ) -> float | None:
     """The end with fewer steps, the lower one first: taking turns shows a drift at one of them."""
-    if _wider(ends.low, ends.high, search.widest):
+    if search.wider(ends.low, ends.high):
         return None
     unsure = [
         rate
@@ -178,11 +202,12 @@ def _to_confirm(
     return min(unsure, key=lambda rate: _decided(verdicts[rate]), default=None)
 
 
-def _why(observations: Sequence[Observation], states: Mapping[float, Verdict]) -> str:
+def _why(observations: Sequence[Observation], states: Mapping[float, Verdict], unit: str) -> str:
     failed, passed = _extremes(observations)
     if passed >= failed:
-        return f"{failed:g}/s failed and {passed:g}/s passed: the capacity drifts or varies"
-    spoiled = ", ".join(f"{rate:g}/s" for rate in sorted(states) if states[rate] == "inconclusive")
+        return f"{failed:g}{unit} failed and {passed:g}{unit} passed: the capacity drifts or varies"
+    undecided = [rate for rate in sorted(states) if states[rate] == "inconclusive"]
+    spoiled = ", ".join(f"{rate:g}{unit}" for rate in undecided)
     return f"no verdict at {spoiled}"
 
 
@@ -218,11 +243,3 @@ def _ends(states: Mapping[float, Verdict]) -> _Ends:
         high=rates[-failing] if failing else None,
         below_high=down[-1] if down else None,
     )
-
-
-def _wider(below: float | None, above: float | None, ratio: float) -> bool:
-    return below is not None and above is not None and above / below > ratio
-
-
-def _rounded(rate: float) -> float:
-    return float(f"{rate:.{_SIGNIFICANT_DIGITS}g}")

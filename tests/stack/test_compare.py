@@ -115,5 +115,5 @@ def test_a_comparison_that_could_not_decide_is_refused(lab: Lab, plan: Path) -> 
     before = len(lab.records())
     result = lab("compare", str(few))
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
-    assert "needs at least 6 (repeats: 6)" in result.stderr
+    assert "needs at least 6 pairs (repeats: 6)" in result.stderr
     assert len(lab.records()) == before

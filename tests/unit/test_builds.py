@@ -16,7 +16,7 @@ from spikelab.errors import UsageError
 from spikelab.plans.studies import Variant
 from spikelab.runtime import DriverCommand, TargetBuild
 from spikelab.runtime.builds import build_of, file_hash
-from spikelab.runtime.compose import compose_command
+from spikelab.runtime.compose import compose_command, rows_of
 from spikelab.runtime.container_start import container_start, require_mountable, with_cpuset
 from spikelab.runtime.docker import DockerRuntime
 from spikelab.runtime.target_env import require_startable
@@ -107,6 +107,14 @@ def test_a_jar_that_the_container_may_not_read_is_refused(tmp_path: Path) -> Non
         require_mountable(TargetBuild(jar=jar))
     jar.chmod(0o644)
     require_mountable(TargetBuild(jar=jar))
+
+
+@pytest.mark.parametrize(
+    "said", ['{"Service": "a"}\n{"Service": "b"}\n', '[{"Service": "a"}, {"Service": "b"}]']
+)
+def test_containers_are_listed_by_every_version_of_compose(said: str) -> None:
+    assert rows_of(said) == {"a": {"Service": "a"}, "b": {"Service": "b"}}
+    assert rows_of("") == rows_of("[]") == {}
 
 
 def composed(files: tuple[Path, ...], env: dict[str, str]) -> dict[str, dict[str, object]]:

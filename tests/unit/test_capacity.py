@@ -55,6 +55,21 @@ def test_a_sharp_capacity_is_found_to_the_precision(
         assert [rate for rate, _ in steps].count(end) == 1 + confirmations
 
 
+@given(st.integers(1, 3000), st.integers(1, 3000), st.floats(1.06, 3), st.integers(0, 2))
+def test_whole_numbers_are_found_as_close_as_they_can_be(
+    capacity: int, first: int, growth: float, confirmations: int
+) -> None:
+    search = Search(first, 1, 3001, growth, confirmations=confirmations, whole=True)
+    found, steps = course(falling(capacity, 0), search)
+    assert found.outcome == "found"
+    assert found.highest_pass is not None
+    assert found.lowest_fail is not None
+    assert found.highest_pass <= capacity < found.lowest_fail
+    close = found.lowest_fail / found.highest_pass <= 1 + search.precision
+    assert close or found.lowest_fail - found.highest_pass == 1
+    assert all(rate == int(rate) for rate, _ in steps)
+
+
 @given(st.lists(st.sampled_from(["pass", "fail", "inconclusive"]), min_size=MOST_STEPS))
 def test_every_search_ends_and_its_answer_holds_against_every_step(said: list[Verdict]) -> None:
     found, steps = run_search(SEARCH, lambda _, done: said[done])

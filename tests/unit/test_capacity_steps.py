@@ -21,9 +21,12 @@ from spikelab.record import (
 from spikelab.series import Series
 from spikelab.signals import load
 from spikelab.slo import parse_objective
+from tests.servers.known_capacity import Workers, fixed
 from tests.unit.records import START, plain_record, plain_step
 
 _P95 = parse_objective("p95 < 100ms")
+# 98.5 % of a step of 10 s at 400/s.
+STARTED_LESS = {"requests": 3940, "completed": 3940, "started_rate": 394.0}
 
 
 def step(**changes: Any) -> Step:
@@ -35,6 +38,7 @@ def step(**changes: Any) -> Step:
         "latency_seconds": latency,
         "latency_with_failures_seconds": latency,
         "drain_seconds": 0.05,
+        "late_answers": 0,
         "generator": StepGenerator(limited=False),
         "resources": Resources(cpu_share=0.5, memory_bytes=300_000_000, open_files=900),
     }
@@ -79,9 +83,17 @@ def test_a_limit_that_is_none_is_told_the_form(text: str) -> None:
         ({"generator": StepGenerator(limited=True), "verdict": "inconclusive"}, [], None, []),
         ({}, ["cpu < 40%"], "fail", ["resource"]),
         ({}, ["worker_threads < 90%"], "inconclusive", []),
-        ({"drain_seconds": 0.17}, [], "fail", ["queue"]),
-        ({"drain_seconds": 0.45}, [], "fail", ["rate", "queue"]),
+        # One answer that comes late is no queue.
+        ({"drain_seconds": 4.0, "late_answers": 1}, [], "pass", []),
+        ({"drain_seconds": 1.2, "late_answers": 40}, [], "fail", ["rate", "queue"]),
         ({"completed": 3900, "failures": 100}, [], "fail", ["rate"]),
+        # Dropped, or never started because Locust's users waited.
+        ({**STARTED_LESS, "dropped": 60}, [], "fail", ["rate"]),
+        ({**STARTED_LESS, "dropped": 60}, ["cpu < 80%"], "fail", ["rate"]),
+        ({**STARTED_LESS, "dropped": 60, "completed": 3000}, [], "fail", ["rate"]),
+        # k6 itself was a little behind.
+        (STARTED_LESS, [], "inconclusive", []),
+        ({**STARTED_LESS, "slow": {_P95.text: 3900}}, [], "inconclusive", []),
     ],
 )
 def test_verdicts(
@@ -91,6 +103,74 @@ def test_verdicts(
     assert found.verdict == (verdict or "inconclusive")
     assert [miss.kind for miss in found.missed] == kinds
     assert (found.why == "") == (found.verdict == "pass")
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        (STARTED_LESS, "inconclusive"),
+        ({**STARTED_LESS, "dropped": 60}, "fail"),
+        # Nobody says what is late: most answers do, the last one alone does not.
+        ({"drain_seconds": 4.0}, "pass"),
+        ({"drain_seconds": 0.6, "latency_seconds": Latency(p50=0.3, p95=0.55)}, "fail"),
+    ],
+)
+def test_a_search_of_a_limit_alone_wants_the_rate_as_well(
+    changes: dict[str, Any], verdict: str
+) -> None:
+    found = judged(record(step(**changes, late_answers=None)), 400, [], [parse_limit("cpu < 80%")])
+    assert found.verdict == verdict, found
+
+
+@pytest.mark.parametrize(("started", "verdict"), [(49, "pass"), (48, "fail")])
+def test_one_request_less_is_the_rate(started: int, verdict: str) -> None:
+    answers = {"requests": started, "completed": started, "started_rate": started / 5}
+    few = plain_step(5.0, 10.0, **answers, dropped=50 - started)
+    found = judged(record(few), 10, [], [])
+    assert found.verdict == verdict, found
+
+
+@pytest.mark.parametrize(
+    ("rate", "objectives", "verdict"),
+    [
+        (400.0, ["p95 < 120ms"], "pass"),
+        (420.0, ["p95 < 120ms"], "fail"),
+        # What the step's length cannot show: the last wait is 0.25 s.
+        (420.0, ["p95 < 500ms"], "pass"),
+        (400.0, [], "pass"),
+        (420.0, [], "fail"),
+    ],
+)
+def test_a_small_overload_of_a_known_capacity(
+    rate: float, objectives: list[str], verdict: str
+) -> None:
+    # 400/s, for 5 s.
+    workers = Workers(8, fixed(0.02))
+    wanted = [parse_objective(text) for text in objectives]
+    due = [number / rate for number in range(int(5 * rate))]
+    taken = sorted((end := workers.take(at)) - at for at in due)
+    slow = {each.text: sum(seconds >= each.limit for seconds in taken) for each in wanted}
+    found = plain_step(
+        5.0,
+        rate,
+        slow=slow,
+        late_answers=0 if wanted else None,
+        latency_seconds=Latency(p50=taken[len(due) // 2], p95=taken[int(0.95 * len(due))]),
+        drain_seconds=end - 5,
+    )
+    judgement = judged(record(found), rate, wanted, [])
+    assert judgement.verdict == verdict, judgement
+
+
+def test_a_driver_that_is_a_little_behind_is_no_failure_of_the_target() -> None:
+    answers = {"requests": 29_550, "completed": 29_550, "started_rate": 985.0}
+    quick = Latency(p50=0.02, p95=0.02, p99=0.02)
+    behind = plain_step(
+        30.0, 1000.0, **answers, slow={_P95.text: 0}, late_answers=0, latency_seconds=quick
+    )
+    found = judged(record(behind), 1000, [_P95], [])
+    assert (found.verdict, found.missed) == ("inconclusive", [])
+    assert "985/s were started of 1,000/s" in found.why
 
 
 def test_a_target_that_died_did_not_hold_the_rate() -> None:
@@ -108,11 +188,15 @@ _OVER = Load(capacity=400, factor=2, duration="10s", recovery="20s")
         ({"goodput": 380.0, "failures": 4100, "errors": Errors(reset=4100)}, "sheds"),
         ({"goodput": 50.0, "failures": 4100, "errors": Errors(reset=4100)}, "queues"),
         ({"goodput": 380.0, "failures": 4100, "errors": Errors(request_timeout=4100)}, "queues"),
+        ({"goodput": 380.0, "verdict": "inconclusive"}, "inconclusive"),
     ],
 )
 def test_what_an_overload_does(changes: dict[str, Any], outcome: str) -> None:
     over = step(**{"name": "overload", "requests": 8000, "verdict": "fail", **changes})
-    assert overload_judged(record(over), _OVER, [_P95]).outcome == outcome
+    found = overload_judged(record(over), _OVER, [_P95])
+    assert found.outcome == outcome
+    said = "the driver was the limit" if outcome == "inconclusive" else f"it {outcome}"
+    assert f"at 2 × that (800/s) {said}" in str(found)
     died = overload_judged(record(over, reasons=(TARGET_DIED,)), _OVER, [_P95])
     assert died.outcome == "crashes"
 

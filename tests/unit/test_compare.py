@@ -108,6 +108,35 @@ def test_several_places_need_one_that_decides() -> None:
     assert (result.results[4].difference_p or 0) > (result.results[0].difference_p or 1)
 
 
+def test_where_the_ready_plan_decides_says_nothing_of_runs_without_a_sweep() -> None:
+    a, b = arms(runs(SIX, "a"), runs(SLOWER, "b"))
+    declared = replace(P95, at={"rate": 600}, at_asked=False)
+    assert (compare(a, b, declared).verdict, compare(a, b, declared).at) == ("worse", {})
+    with pytest.raises(UsageError, match="--at rate=600: A and B were not both run there"):
+        compare(a, b, replace(P95, at={"rate": 600}))
+
+
+def test_a_driver_behind_its_schedule_measured_another_load() -> None:
+    second = runs([*SLOWER, 9.9], "b")
+    second[6].steps[0].verdict = "inconclusive"
+    result = compare(*arms(runs([*SIX, 0.1], "a"), second), P95)
+    assert [each.repeat for each in result.left_out] == [7]
+    assert "behind its schedule" in result.left_out[0].reason
+
+
+def test_runs_are_not_compared_with_themselves() -> None:
+    same = runs(SIX, "few")
+    whole, few = arm_of_experiment("one", same), arm_of_experiment("one", same, "few")
+    with pytest.raises(UsageError, match="have runs in common"):
+        compare(whole, few, P95)
+
+
+def test_one_variant_of_two_experiments_is_called_by_its_experiment() -> None:
+    first, second = runs(SIX, "few"), runs(SLOWER, "few")
+    a, b = arm_of_experiment("one", first, "few"), arm_of_experiment("two", second, "few")
+    assert "p95 of two:few is ×1.203 that of one:few" in compare(a, b, P95).summary
+
+
 def test_phases_are_places_too() -> None:
     def two(figures: list[float], name: str) -> list[Any]:
         return [
@@ -132,7 +161,7 @@ def test_an_experiment_of_several_variants_is_compared_by_variant() -> None:
     single = arm_of_experiment("two", runs(SIX, "x"))
     with pytest.raises(UsageError, match="say which one: one:x, one:y"):
         compare(many, single, P95)
-    other = replace(many, name="three", experiment="three")
+    other = arm_of_experiment("three", [*runs(SIX, "x"), *runs(SIX, "y")])
     result = compare(many, other, replace(P95, at={"variant": "y"}))
     assert (result.verdict, result.at) == ("equivalent", {"variant": "y"})
 

@@ -159,6 +159,8 @@ def test_which_variants_can_be_said(tmp_path: Path) -> None:
         chosen("slo")
     with pytest.raises(UsageError, match="these are the same"):
         chosen("slow", "slow")
+    with pytest.raises(UsageError, match="names every variant"):
+        chosen(None, "fast", "slow", "slower")
 
 
 @pytest.mark.parametrize(

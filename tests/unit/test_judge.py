@@ -130,6 +130,14 @@ def test_a_straggler_is_no_queue(late: int, objective: str, wanted: str) -> None
     assert verdict(judged, objective) == wanted
 
 
+def test_a_ramp_s_queue_is_of_those_that_were_due_at_its_end() -> None:
+    # From 0 to 200/s: 100/s in the mean. 12 late ones of the last 100 are too many, of 200 not.
+    ramp = step(latency=Latency(p95=0.2), drain_seconds=9, late_answers=12)
+    objectives = [parse_objective("p95 < 500ms")]
+    assert judge_step(ramp, objectives, 1000) == "fail"
+    assert judge_step(ramp, objectives, 1000, end_rate=200.0) == "pass"
+
+
 BOTH = ("success >= 99%", "p95 < 1s")
 
 

@@ -153,4 +153,6 @@ def test_rates_are_judged_together_only_where_they_are_all_that_differs() -> Non
     other.values = {"ms": 5}
     assert not only_rates_differ([one, other])
     assert not only_rates_differ([one, record("3", rates=(None,))])
+    phases = plain_record(*(plain_step(name=name) for name in ("plain", "tls")))
+    assert not only_rates_differ([phases])
     assert not only_rates_differ([])

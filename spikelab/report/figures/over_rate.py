@@ -62,8 +62,19 @@ _THROUGHPUT = _Quantity(
 
 
 def over_rate(curves: dict[str, list[Step]], slo: Sequence[str]) -> list[Figure]:
-    """Three figures. `curves`: the steps of each variant, all with an offered rate."""
-    return [_figure(quantity, curves, slo) for quantity in (_SUCCESS, _P95, _THROUGHPUT)]
+    """Three figures, without one that has no value. `curves`: the steps of each, all with an
+    offered rate."""
+    return [
+        _figure(quantity, curves, slo)
+        for quantity in (_SUCCESS, _P95, _THROUGHPUT)
+        if any(_point(step, quantity.of) for steps in curves.values() for step in steps)
+    ]
+
+
+def _point(step: Step, of: Callable[[Step], float | None]) -> tuple[float, float] | None:
+    """Achieved rate and value; None where one is missing."""
+    value, achieved = of(step), step.achieved_rate
+    return None if value is None or achieved is None else (achieved, value)
 
 
 def _figure(quantity: _Quantity, curves: dict[str, list[Step]], slo: Sequence[str]) -> Figure:
@@ -116,11 +127,9 @@ def _curve(
     points: dict[float, list[tuple[float, float]]] = {}
     seen: dict[Verdict, list[tuple[float, float]]] = {}
     for step in sorted(steps, key=lambda step: step.offered_rate or 0):
-        value, achieved = of(step), step.achieved_rate
-        if value is None or achieved is None:
-            continue
-        points.setdefault(step.offered_rate or 0, []).append((achieved, value))
-        seen.setdefault(step.verdict, []).append((achieved, value))
+        if point := _point(step, of):
+            points.setdefault(step.offered_rate or 0, []).append(point)
+            seen.setdefault(step.verdict, []).append(point)
     middles = {rate: _middle(found) for rate, found in points.items()}
     axes.plot(*_columns(middles.values()), color=colour, linewidth=1.2, zorder=2)
     for verdict, found in seen.items():

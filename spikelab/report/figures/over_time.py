@@ -47,8 +47,10 @@ _MARGIN = 3.0
 
 
 def over_time(record: RunRecord, series: Series) -> list[Figure]:
-    """Latency, rates and, of the lab's own target, its queues."""
-    figures = [_latency(record, series), _rates(record, series)]
+    """Latency where anything was answered, rates and, of the lab's own target, its queues."""
+    answered = any(_values(series, signal) for signal, _ in _LATENCIES.values())
+    figures = [_latency(record, series)] if answered else []
+    figures.append(_rates(record, series))
     if tomcat.WORKER_QUEUE_DEPTH.name in series.points:
         figures.append(_queues(record, series))
     return figures

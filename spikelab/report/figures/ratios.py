@@ -54,13 +54,13 @@ def _forest(record: ComparisonRecord) -> Figure:
         axes.xaxis.set_minor_locator(MaxNLocator(1))
         axes.xaxis.set_major_formatter(lambda value, _: f"×{value:.4g}")
         axes.xaxis.set_minor_formatter(lambda value, _: "")
-        axes.set_xlabel(f"{called(record.b)} / {called(record.a)}")
+        axes.set_xlabel(f"{called(record.b, record.a)} / {called(record.a, record.b)}")
         axes.grid(visible=False, axis="y")
 
     about = (
-        f"{called(record.b)} divided by {called(record.a)}, with the 95 % interval over pairs of "
-        f"runs. The band is the margin of {record.margin * 100:.3g} %: what lies whole within it "
-        "does not matter. The diamond decides."
+        f"{called(record.b, record.a)} divided by {called(record.a, record.b)}, with the 95 % "
+        f"interval over pairs of runs. The band is the margin of {record.margin * 100:.3g} %: "
+        "what lies whole within it does not matter. The diamond decides."
     )
     height = 1.1 + _ROW_INCHES * len(rows)
     return drawn("Ratios and their intervals", about, draw, height=height)
@@ -82,7 +82,7 @@ def _pairs(record: ComparisonRecord, result: Result) -> Figure:
     pairs = _measured(result)
 
     def draw(axes: Axes) -> None:
-        sides = [called(record.a), called(record.b)]
+        sides = [called(record.a, record.b), called(record.b, record.a)]
         for a, b in pairs:
             axes.plot([0, 1], [a, b], color=shade(Colour.LIMIT), linewidth=0.9, alpha=0.7, zorder=1)
         for place, values in enumerate(zip(*pairs, strict=True)):
@@ -95,8 +95,8 @@ def _pairs(record: ComparisonRecord, result: Result) -> Figure:
 
     higher = sum(b > a for a, b in pairs)
     about = (
-        f"{_named(result)} of each pair of runs, joined by a line: {called(record.b)} is higher in "
-        f"{higher} of {words.plural(len(pairs), 'pair')}."
+        f"{_named(result)} of each pair of runs, joined by a line: "
+        f"{called(record.b, record.a)} is higher in {higher} of {words.plural(len(pairs), 'pair')}."
     )
     return drawn("Pairs of runs", about, draw)
 

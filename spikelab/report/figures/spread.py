@@ -7,9 +7,10 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
-from spikelab.record import RunRecord, Step
+from spikelab.record import RunRecord, Step, Verdict
 from spikelab.report import words
 from spikelab.report.figures.style import (
+    INK,
     LIMIT_LINE,
     Figure,
     curve,
@@ -25,6 +26,11 @@ from spikelab.slo import parse_objective
 # More cells than these are not told apart by their names under a figure.
 _MOST_NAMED = 40
 _ROW_INCHES = 0.24
+_COLOURS: dict[Verdict, Colour] = {
+    "pass": Colour.GOOD,
+    "fail": Colour.FAILED,
+    "inconclusive": Colour.INCONCLUSIVE,
+}
 
 
 def by_cell(records: Sequence[RunRecord], slo: Sequence[str]) -> list[Figure]:
@@ -49,21 +55,20 @@ def _rows(
     slo: Sequence[str],
     key: str,
 ) -> Figure | None:
-    known = [(rows[name], value) for name, step in points if (value := of(step)) is not None]
+    known = [
+        (rows[name], value, step.verdict)
+        for name, step in points
+        if (value := of(step)) is not None
+    ]
     if not known:
         return None
-    verdicts = {name: step.verdict for name, step in points}
 
     def draw(axes: Axes) -> None:
-        for name, row in rows.items():
-            values = [value for place, value in known if place == row]
-            if not values:
-                continue
-            colour = shade(Colour.GOOD if verdicts[name] == "pass" else Colour.FAILED)
-            if verdicts[name] == "inconclusive":
-                colour = shade(Colour.INCONCLUSIVE)
-            axes.plot(values, [row] * len(values), "o", color=colour, alpha=0.75)
-            axes.plot([median(values)], [row], "|", color=colour, markersize=13)
+        for row, value, verdict in known:
+            axes.plot([value], [row], "o", color=shade(_COLOURS[verdict]), alpha=0.75)
+        for row in rows.values():
+            if values := [value for place, value, _ in known if place == row]:
+                axes.plot([median(values)], [row], "|", color=INK, markersize=13)
         axes.set_yticks(list(rows.values()), list(rows))
         axes.set_ylim(len(rows) - 0.4, -0.6)
         axes.set_xlabel(label)
@@ -76,7 +81,7 @@ def _rows(
             axes.xaxis.set_major_formatter(lambda value, _: words.share(min(value, 1.0)))
             axes.locator_params(axis="x", nbins=5)
 
-    ordered = sorted(value for _, value in known)
+    ordered = sorted(value for _, value, _ in known)
     shown = words.seconds if key == "p95" else words.share
     about = f"{label} of each run, a dot a repeat and a stroke at their median; the dashed line is "
     about += f"the objective. Between {shown(ordered[0])} and {shown(ordered[-1])}."
