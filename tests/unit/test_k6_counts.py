@@ -1,7 +1,6 @@
 """k6/*.js count answers that were too slow or too late, and start requests by chance."""
 
 from itertools import cycle, pairwise
-from statistics import mean, pstdev
 from typing import Any
 
 import pytest
@@ -59,9 +58,13 @@ def test_phases_have_objectives_of_their_own(k6: K6Runs, server: Server) -> None
     assert (users.slow, users.late_answers) == ({"p90 < 4s": 0}, None)
 
 
-@pytest.mark.parametrize(("jitter", "seconds", "low", "high"), [(1, 4, 0.8, 1.2), (0, 2, 0.0, 0.5)])
+# By chance, 1 - exp(-1/2) = 39 % of the gaps are shorter than half their mean, evenly none. A
+# machine that stalls for a moment changes that little, while it doubles the gaps' deviation.
+@pytest.mark.parametrize(
+    ("jitter", "seconds", "least", "most"), [(1, 4, 0.3, 0.5), (0, 2, 0.0, 0.2)]
+)
 def test_with_jitter_requests_come_by_chance(
-    k6: K6Runs, server: Server, jitter: int, seconds: int, low: float, high: float
+    k6: K6Runs, server: Server, jitter: int, seconds: int, least: float, most: float
 ) -> None:
     given = plan(server, [rate(150, f"{seconds}s", jitter=f"{jitter}s")])
     (found,) = read_summary(k6.run("steady", given).summary_file, {"one": 0})
@@ -72,7 +75,7 @@ def test_with_jitter_requests_come_by_chance(
     # Not the second in which they become more, nor that in which they become fewer.
     steady = [time for time in came if came[0] + jitter < time < came[0] + seconds]
     gaps = [after - before for before, after in pairwise(steady)]
-    assert low < pstdev(gaps) / mean(gaps) < high
+    assert least <= sum(gap < 0.5 / 150 for gap in gaps) / len(gaps) <= most
 
 
 def test_jitter_is_for_rates(k6: K6Runs, server: Server) -> None:
