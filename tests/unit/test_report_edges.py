@@ -15,7 +15,7 @@ from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.record import Connections, Latency, Prediction, RunRecord, Step, TargetRecord
 from spikelab.report import FORMATS, background, raw, rendered, verdict
 from spikelab.report.figures import style
-from spikelab.report.figures.spread import by_cell
+from spikelab.report.figures.spread import by_cell, predicted
 from spikelab.report.settings import settings
 from spikelab.report.subject import Subject, find
 from spikelab.report.words import success
@@ -288,3 +288,15 @@ def test_a_run_of_which_nobody_was_answered_has_no_latency_over_time() -> None:
     page = rendered(find(record.testid), "html")
     assert "Rates and failures over time" in page
     assert "Latency over time" not in page
+
+
+def test_a_short_logarithmic_axis_has_no_tex() -> None:
+    """Minor ticks of a range within a decade would be written as formulas."""
+    seen = Connections(established_peak=1000, policy="keep-alive")
+    sure = ("established_peak", "established_least", "established_most")
+    sure += ("good", "good_least", "good_most")
+    told = Prediction(**dict.fromkeys(sure, 1000), failed=0)
+    record = run(1, answered(requests=1000, completed=1000), prediction=told, connections=seen)
+    for figure in predicted([record]):
+        assert ">1,000<" in figure.svg
+        assert "$" not in figure.svg

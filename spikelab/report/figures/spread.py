@@ -78,8 +78,10 @@ def _rows(
         if key == "p95":
             log_seconds(axes, "x")
         else:
-            axes.xaxis.set_major_formatter(lambda value, _: words.share(min(value, 1.0)))
+            axes.xaxis.set_major_formatter(lambda value, _: words.share(value))
             axes.locator_params(axis="x", nbins=5)
+            width = max(0.05, 1.05 * (1 - min(value for _, value, _ in known)))
+            axes.set_xlim(1 - width, 1 + width / 20)
 
     ordered = sorted(value for _, value, _ in known)
     shown = words.seconds if key == "p95" else words.share

@@ -12,6 +12,7 @@ from xml.sax.saxutils import escape
 import matplotlib as mpl
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
@@ -148,17 +149,24 @@ def log_seconds(axes: Axes, which: str = "y") -> None:
     """A logarithmic axis of durations, written with their units."""
     axis = axes.yaxis if which == "y" else axes.xaxis
     (axes.set_yscale if which == "y" else axes.set_xscale)("log")
-    low, high = axis.get_view_interval()
-    few = high / low < 30
-    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if few else (1,), numticks=12))
+    _log_ticks(axis)
     axis.set_major_formatter(FuncFormatter(lambda value, _: show_seconds(value)))
+
+
+def _log_ticks(axis: Axis) -> None:
+    """Enough ticks with a label in a short range; those between have none, which would be TeX."""
+    low, high = axis.get_view_interval()
+    axis.set_major_locator(LogLocator(subs=(1, 2, 5) if high / low < 30 else (1,), numticks=12))
     axis.set_minor_formatter(NullFormatter())
 
 
 def grouped(axes: Axes, which: str) -> None:
     """Numbers of an axis with their thousands apart."""
     axis = axes.xaxis if which == "x" else axes.yaxis
+    if axis.get_scale() == "log":
+        _log_ticks(axis)
     axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axis.set_minor_formatter(NullFormatter())
 
 
 def legend_above(axes: Axes, handles: Sequence[Artist] = (), columns: int = 4) -> None:
