@@ -133,7 +133,7 @@ def _connection_figures(connections: Connections) -> dict[str, str]:
         return {}
     return {
         "connections": f"{connections.established_peak:,} established at most, "
-        f"{connections.predicted:,} predicted ({connections.policy})",
+        f"{connections.predicted:,} possible ({connections.policy})",
         "accept queue": f"{connections.accept_queue_peak:,} of {connections.accept_queue_limit:,} "
         f"at most when read, {connections.listen_overflows:,} overflows",
     }
