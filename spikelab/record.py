@@ -255,11 +255,6 @@ class Host(_Strict):
         """How many CPUs the driver could use."""
         return len(self.cores.driver) if self.cores else self.cpus
 
-    @property
-    def target_cpus(self) -> int:
-        """How many CPUs the target could use."""
-        return len(self.cores.target) if self.cores else self.cpus
-
 
 class RunRecord(_Strict):
     """The whole record. `ended` is null while the run is going."""

@@ -13,8 +13,8 @@ from spikelab.cli.options import (
     PresetOption,
     SetOption,
     TargetSetOption,
-    assigned,
     require_writable,
+    run_options,
 )
 from spikelab.cli.results import say_experiment, say_report
 from spikelab.cli.stack import running
@@ -23,7 +23,6 @@ from spikelab.console import say
 from spikelab.errors import EXIT_INCONCLUSIVE, EXIT_OK
 from spikelab.experiments import beginning
 from spikelab.plans.load import open_plan
-from spikelab.run import RunOptions
 
 
 @command("capacity")
@@ -58,11 +57,7 @@ def capacity(
 
     source = open_plan(plan, assignments or [], driver, preset=preset)
     question = Question.of(source, limits or [], slo or [])
-    options = RunOptions(
-        labels=assigned(labels, "--label"),
-        target_settings=assigned(target_settings, "--target-set"),
-        own_target_elsewhere=i_own_this_target,
-    )
+    options = run_options(labels, target_settings, i_own_this_target)
     require_writable(json_file)
     question.check(options)
     question.warn_of_short_steps()

@@ -16,8 +16,8 @@ from spikelab.cli.options import (
     PresetOption,
     SetOption,
     TargetSetOption,
-    assigned,
     require_writable,
+    run_options,
 )
 from spikelab.cli.results import say_experiment, say_report, write_or_warn
 from spikelab.cli.stack import running
@@ -85,11 +85,7 @@ def compare(
     asked = Asked(primary, metrics, margin, at or [])
     plan = _plan_among(names or [])
     if plan is not None and baseline is None:
-        options = RunOptions(
-            labels=assigned(labels, "--label"),
-            target_settings=assigned(target_settings, "--target-set"),
-            own_target_elsewhere=i_own_this_target,
-        )
+        options = run_options(labels, target_settings, i_own_this_target)
         source = open_plan(plan, assignments or [], driver, (), preset)
         _finish(_of_plan(source, options, asked, _Sides(aa, a, b or []), fresh), json_file)
     _refuse_what_plans_take(

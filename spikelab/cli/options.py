@@ -8,6 +8,7 @@ import typer
 
 from spikelab.errors import UsageError
 from spikelab.plans.load import split_assignment
+from spikelab.run import RunOptions
 
 RuntimeOption = Annotated[
     str | None, typer.Option("--runtime", help="auto (default), docker or host")
@@ -41,6 +42,18 @@ OwnTargetOption = Annotated[
 def assigned(texts: list[str] | None, option: str) -> dict[str, str]:
     """`key=value` texts as a mapping. Raises UsageError naming the option."""
     return dict(split_assignment(text, option) for text in texts or [])
+
+
+def run_options(
+    labels: list[str] | None, target_settings: list[str] | None, owned: bool, live: bool = False
+) -> RunOptions:
+    """What these options add to a plan. Raises UsageError."""
+    return RunOptions(
+        labels=assigned(labels, "--label"),
+        target_settings=assigned(target_settings, "--target-set"),
+        live=live,
+        own_target_elsewhere=owned,
+    )
 
 
 def require_writable(json_file: Path | None) -> None:

@@ -20,8 +20,8 @@ from spikelab.cli.options import (
     SetOption,
     SinkOption,
     TargetSetOption,
-    assigned,
     require_writable,
+    run_options,
 )
 from spikelab.cli.results import exit_code, say_report
 from spikelab.cli.stack import running, start
@@ -33,7 +33,6 @@ from spikelab.links import dashboard_url
 from spikelab.locks import no_run
 from spikelab.plans.load import open_plan
 from spikelab.record import RunRecord, all_records
-from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
 from spikelab.runtime.choice import current
 
@@ -61,12 +60,7 @@ def run(
 ) -> None:
     """Run a plan and judge it. Exit 0: within the SLO, 99: missed, 3: inconclusive."""
     source = open_plan(plan, assignments or [], driver, sinks or [], preset)
-    options = RunOptions(
-        labels=assigned(labels, "--label"),
-        target_settings=assigned(target_settings, "--target-set"),
-        live=live,
-        own_target_elsewhere=i_own_this_target,
-    )
+    options = run_options(labels, target_settings, i_own_this_target, live)
     require_writable(json_file)
     engine.check(source, options)
     runtime = running()

@@ -16,8 +16,8 @@ from spikelab.cli.options import (
     SetOption,
     SinkOption,
     TargetSetOption,
-    assigned,
     require_writable,
+    run_options,
 )
 from spikelab.cli.results import exit_code, say_experiment, say_report, write_or_warn
 from spikelab.cli.stack import running
@@ -70,11 +70,7 @@ def sweep(
         raise UsageError(f"--order {order}: unknown order{did_you_mean(order, ORDERS)}")
     changes = sweeps.Changes(values or [], repeats, order, seed)
     source = changes.applied(open_plan(plan, assignments or [], driver, sinks or [], preset))
-    options = RunOptions(
-        labels=assigned(labels, "--label"),
-        target_settings=assigned(target_settings, "--target-set"),
-        own_target_elsewhere=i_own_this_target,
-    )
+    options = run_options(labels, target_settings, i_own_this_target)
     require_writable(json_file)
     state = sweeps.new_state(source, options)
     beginning.check(source, options, state.cells)
