@@ -36,6 +36,10 @@ class Lab:
             check=False,
         )
 
+    def with_settings(self, **settings: str) -> "Lab":
+        """The same lab, told more by its environment."""
+        return Lab({**self.env, **settings})
+
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
             [str(paths.ROOT / "lab"), *arguments],
@@ -91,9 +95,14 @@ class Lab:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports below the ephemeral range, so that no client takes one in between."""
+    """Ports below the ephemeral range, so that no client takes one in between.
+
+    Tests that run beside these look elsewhere: theirs are free until they are taken.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+    first = 21000 + worker * 1000 + os.getpid() % 500
     found: list[int] = []
-    for port in range(21000 + os.getpid() % 5000, 32000):
+    for port in range(first, first + 500):
         with socket.socket() as probe:
             try:
                 probe.bind(("127.0.0.1", port))

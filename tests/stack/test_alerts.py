@@ -4,6 +4,8 @@ import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from tests.stack.conftest import Lab, wait_until
 
 # Room for 21 connections. Answers and idle connections are short, so that all users that are
@@ -31,6 +33,7 @@ def java(lab: Lab) -> int:
     return found
 
 
+@pytest.mark.alone
 def test_a_spike_beyond_the_capacity_overflows_the_accept_queue(lab: Lab) -> None:
     settings = [word for setting in SMALL for word in ("--target-set", setting)]
     process = lab.start("run", "tomcat-spike", "--set", "users=100", *settings)

@@ -10,6 +10,8 @@ from tests.stack.conftest import Lab
 
 USERS, PERIOD_SECONDS = 2500, 1.6
 # As published: requests a second, then milliseconds, microseconds and milliseconds.
+pytestmark = pytest.mark.alone
+
 QUERIES = """
 sum(rate(ext_authz_requests_total[1m]))
 histogram_quantile(0.99, sum(rate(ext_authz_request_duration_seconds_bucket[1m])) by (le)) * 1000

@@ -11,6 +11,8 @@ import pytest
 from tests.stack.conftest import Lab, wait_until
 
 # Runs as short as they can be: what is tested is the way, bench/comparisons.py has the figures.
+pytestmark = pytest.mark.alone
+
 PLAN = """\
 name: arms
 about: Two arms, of which one takes twice as long

@@ -12,6 +12,8 @@ from spikelab.prediction.compare import within
 from spikelab.record import RunRecord
 from tests.stack.conftest import Lab, errors_in_record
 
+pytestmark = pytest.mark.alone
+
 _SETTINGS = 12
 # Leaves out 8192 / 100, which has a test of its own.
 _MOST_USERS = 4500

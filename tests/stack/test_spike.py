@@ -90,6 +90,7 @@ def test_the_phase_is_an_event_with_its_real_end(lab: Lab) -> None:
     assert length == pytest.approx(record["steps"][0]["latency_seconds"]["max"], abs=1)
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "settings", [{"TOMCAT_MAX_CONNECTIONS": 20_000}, {"TOMCAT_ACCEPT_COUNT": 2000}], ids=str
@@ -104,6 +105,7 @@ def test_10000_users_on_1000_threads_pass_with_room_for_their_connections(
     assert record["connections"]["established_peak"] == 10_000
 
 
+@pytest.mark.alone
 @pytest.mark.slow
 def test_15000_users_pass_on_the_top_rung(lab: Lab) -> None:
     top = target(TOMCAT_MAX_THREADS=2000, TOMCAT_MAX_CONNECTIONS=50_000, TOMCAT_ACCEPT_COUNT=5000)
