@@ -17,8 +17,13 @@ for stream in (sys.stdout, sys.stderr):
         # A terminal without UTF-8 shows a substitute for µ and ∞ instead of failing.
         stream.reconfigure(errors="replace")
 
-out = Console(soft_wrap=True, highlight=False, width=None if sys.stdout.isatty() else _PLAIN_WIDTH)
-err = Console(stderr=True, soft_wrap=True, highlight=False)
+out = Console(
+    markup=False,
+    soft_wrap=True,
+    highlight=False,
+    width=None if sys.stdout.isatty() else _PLAIN_WIDTH,
+)
+err = Console(markup=False, stderr=True, soft_wrap=True, highlight=False)
 
 _HEARTBEAT_SECONDS = 15
 

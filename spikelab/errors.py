@@ -33,6 +33,15 @@ class RunInterruptedError(LabError):
     exit_code = EXIT_INTERRUPTED
 
 
+def printable(text: str) -> str:
+    """What a file holds, as a part of one line: a terminal does not obey it.
+
+    >>> printable("a\\nb")
+    'a\\\\nb'
+    """
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`" (did you mean 'x'?)"` when a known word is near, else what is known.
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from spikelab import paths, tables
 from spikelab.console import say
-from spikelab.errors import UsageError, did_you_mean
+from spikelab.errors import UsageError, did_you_mean, printable
 from spikelab.experiments.state import CellState, ExperimentState, read_state
 from spikelab.held_rates import Rates, by_variant, held_rates
 from spikelab.importers import sources
@@ -16,6 +16,8 @@ from spikelab.importers.report import ReportError
 from spikelab.rate_table import show_rates
 from spikelab.record import RunRecord, write_json
 from spikelab.slo import Objective, parse_objective
+
+_LONGEST_MESSAGE = 400
 
 
 def run(format_name: str, path: Path, slo: Sequence[str], json_file: Path | None) -> None:
@@ -50,7 +52,8 @@ def _read(format_: Format, source: sources.Source) -> Imported:
     try:
         report = format_.parse(text)
     except ReportError as error:
-        raise UsageError(f"{paths.shown(source.path)}: {error}") from error
+        said = printable(str(error))[:_LONGEST_MESSAGE]
+        raise UsageError(f"{paths.shown(source.path)}: {said}") from error
     return Imported(format_.name, source, report, digest_of(format_.name, source, text))
 
 

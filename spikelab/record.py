@@ -11,12 +11,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, Field
 
 from spikelab import paths
 from spikelab.files import write_whole
+from spikelab.kept import Count, Kept, Moment, plain, read_kept
+from spikelab.slo import objective_text
 
 SCHEMA_VERSION = 1
+FILE = "run.json"
 # The label of a run that `./lab import` has read from another tool's report.
 IMPORTED = "imported"
 Verdict = Literal["pass", "fail", "inconclusive"]
@@ -40,11 +43,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Latency(_Strict):
+class Latency(Kept):
     """Percentiles in seconds; null: no such answer, or infinite where failures count."""
 
     p50: float | None = None
@@ -55,30 +54,30 @@ class Latency(_Strict):
     max: float | None = None
 
 
-class Errors(_Strict):
+class Errors(Kept):
     """Failed requests by class. `bodies`: a sample of wrong answers, as status and beginning."""
 
-    dial_timeout: int = 0
-    request_timeout: int = 0
-    reset: int = 0
-    refused: int = 0
-    http_4xx: int = 0
-    http_5xx: int = 0
-    other: int = 0
+    dial_timeout: Count = 0
+    request_timeout: Count = 0
+    reset: Count = 0
+    refused: Count = 0
+    http_4xx: Count = 0
+    http_5xx: Count = 0
+    other: Count = 0
     bodies: list[str] = []
 
     def by_class(self) -> dict[str, int]:
         return {name: getattr(self, name) for name in ERROR_CLASSES if getattr(self, name)}
 
 
-class Wave(_Strict):
+class Wave(Kept):
     """Good answers that came together: how many, and the median time after their start."""
 
-    answers: int
+    answers: Count
     at_seconds: float
 
 
-class StepGenerator(_Strict):
+class StepGenerator(Kept):
     """The driver during a step; null where it was too short or cannot be seen from here."""
 
     cpu: Annotated[float | None, Field(description="mean CPU cores used")] = None
@@ -88,26 +87,26 @@ class StepGenerator(_Strict):
     limited: bool | None = None
 
 
-class Resources(_Strict):
+class Resources(Kept):
     """What the target used during a step; null where the lab cannot see it."""
 
     cpu_share: Annotated[float | None, Field(description="mean, of the cores it may use")] = None
-    memory_bytes: Annotated[int | None, Field(description="peak resident memory")] = None
-    open_files: Annotated[int | None, Field(description="peak of open file descriptors")] = None
+    memory_bytes: Annotated[Count | None, Field(description="peak resident memory")] = None
+    open_files: Annotated[Count | None, Field(description="peak of open file descriptors")] = None
     worker_threads_share: Annotated[
         float | None, Field(description="peak of busy worker threads, of threads.max")
     ] = None
 
 
-class Step(_Strict):
+class Step(Kept):
     """One judged stretch of load."""
 
     name: str
     phase: str
     variant: str | None = None
-    repeat: int = 1
-    started: datetime
-    ended: datetime
+    repeat: Count = 1
+    started: Moment
+    ended: Moment
     offered_rate: Annotated[float | None, Field(description="null in a closed loop")] = None
     started_rate: Annotated[
         float | None, Field(description="begun / window; null when all began in one moment")
@@ -120,17 +119,17 @@ class Step(_Strict):
             "all good ones) / window; of a spike, whose window is a moment, / whole"
         ),
     ]
-    requests: int
-    completed: int
-    dropped: int
-    failures: int
+    requests: Count
+    completed: Count
+    dropped: Count
+    failures: Count
     errors: Errors
     slow: Annotated[
-        dict[str, int],
+        dict[str, Count],
         Field(description="good answers that missed an objective's latency limit, by objective"),
     ] = {}
     late_answers: Annotated[
-        int | None,
+        Count | None,
         Field(
             description="good answers that came later after the last one was due than the loosest "
             "latency limit (and a second) allows; null where nobody counted them"
@@ -163,7 +162,10 @@ class Step(_Strict):
         dict[str, float], Field(description="mean CPU cores used by the stack's components")
     ] = {}
     resources: Resources = Resources()
-    slo: Annotated[list[str], Field(description="the objectives that it was judged by")] = []
+    slo: Annotated[
+        list[Annotated[str, AfterValidator(objective_text)]],
+        Field(description="the objectives that it was judged by"),
+    ] = []
     verdict: Verdict
 
     @property
@@ -175,7 +177,7 @@ class Step(_Strict):
         return 1 - self.server_mean_seconds / self.latency_mean_seconds
 
 
-class TargetRecord(_Strict):
+class TargetRecord(Kept):
     url: str
     settings: Annotated[dict[str, int | bool | str], Field(description="asked for")]
     effective: Annotated[
@@ -189,28 +191,28 @@ class TargetRecord(_Strict):
     ] = []
 
 
-class Connections(_Strict):
+class Connections(Kept):
     """What the server side held; null where the lab cannot see the target's sockets."""
 
-    predicted: int | None = None
-    established_peak: int | None = None
-    accept_queue_peak: int | None = None
-    accept_queue_limit: int | None = None
-    listen_overflows: int | None = None
+    predicted: Count | None = None
+    established_peak: Count | None = None
+    accept_queue_peak: Count | None = None
+    accept_queue_limit: Count | None = None
+    listen_overflows: Count | None = None
     policy: ConnectionPolicy
 
 
-class Prediction(_Strict):
+class Prediction(Kept):
     """What a spike's users should see, from the target's settings alone, each figure with the
     least and the most that its tolerance allows: docs/connections.md, section 8."""
 
-    established_peak: int
-    established_least: int
-    established_most: int
-    good: int
-    good_least: int
-    good_most: int
-    failed: int
+    established_peak: Count
+    established_least: Count
+    established_most: Count
+    good: Count
+    good_least: Count
+    good_most: Count
+    failed: Count
     failure_classes: Annotated[
         list[str], Field(description="in one of which each failed request should be")
     ] = []
@@ -222,29 +224,29 @@ class Prediction(_Strict):
     last_answer_most_seconds: float | None = None
 
 
-class QueueWait(_Strict):
+class QueueWait(Kept):
     p50: float | None = None
     p99: float | None = None
     max: float | None = None
 
 
-class Generator(_Strict):
+class Generator(Kept):
     cpu: Annotated[float | None, Field(description="mean CPU cores used by the driver")] = None
-    memory_bytes: Annotated[int | None, Field(description="peak resident memory")] = None
+    memory_bytes: Annotated[Count | None, Field(description="peak resident memory")] = None
     limited: bool | None = None
     versions: dict[str, str] = {}
 
 
-class HostCores(_Strict):
+class HostCores(Kept):
     """The CPUs that driver and target were bound to, by number."""
 
-    driver: list[int]
-    target: list[int]
+    driver: list[Count]
+    target: list[Count]
 
 
-class Host(_Strict):
+class Host(Kept):
     kernel: str
-    cpus: int
+    cpus: Count
     cores: Annotated[
         HostCores | None, Field(description="separate ones; null: driver and target share all")
     ] = None
@@ -255,8 +257,13 @@ class Host(_Strict):
         """How many CPUs the driver could use."""
         return len(self.cores.driver) if self.cores else self.cpus
 
+    @property
+    def target_cpus(self) -> int:
+        """How many CPUs the target could use."""
+        return len(self.cores.target) if self.cores else self.cpus
 
-class RunRecord(_Strict):
+
+class RunRecord(Kept):
     """The whole record. `ended` is null while the run is going."""
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
@@ -264,8 +271,8 @@ class RunRecord(_Strict):
     plan: str
     labels: dict[str, str] = {}
     driver: str
-    started: datetime
-    ended: datetime | None = None
+    started: Moment
+    ended: Moment | None = None
     valid: bool = False
     reasons: list[str] = []
     warnings: Annotated[
@@ -292,8 +299,6 @@ class RunRecord(_Strict):
     generator: Generator = Generator()
     host: Host
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
     @property
     def imported(self) -> bool:
         """Whether another tool made the load."""
@@ -309,7 +314,7 @@ class RunRecord(_Strict):
     def save(self) -> Path:
         """Writes run.json whole or not at all; returns its path."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / "run.json"
+        path = self.folder / FILE
         write_json(path, self.to_json())
         return path
 
@@ -322,10 +327,12 @@ def write_json(path: Path, data: object, mode: int = 0o644, indent: int | None =
 def all_records() -> Iterator[RunRecord]:
     """The readable records under results/, newest first (a testid sorts by its time)."""
     for path in sorted(paths.RESULTS.glob("*/run.json"), reverse=True):
-        try:
-            record = RunRecord.model_validate_json(path.read_bytes())
-        except (ValidationError, OSError):
-            continue
-        # A record writes to the folder that its testid names: it must be its own.
-        if record.testid == path.parent.name:
+        if (record := read_record(path.parent.name)) is not None:
             yield record
+
+
+def read_record(testid: str) -> RunRecord | None:
+    """A run's record by its testid; None where there is none that can be read."""
+    record = read_kept(RunRecord, paths.RESULTS / testid, FILE) if plain(testid) else None
+    # A record writes to the folder that its testid names: it must be its own.
+    return record if record and record.testid == testid else None

@@ -7,16 +7,18 @@ Read once for two uses: history in InfluxDB, and reports, which need no store.
 import math
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, model_validator
 
 from spikelab import target_figures
 from spikelab.console import warn
 from spikelab.errors import LabError
+from spikelab.kept import Kept, Moment, read_kept
 from spikelab.record import RunRecord, write_json
 from spikelab.signals import load, tomcat
-from spikelab.signals.core import Signal, Source
+from spikelab.signals.core import LAB_TARGET, Signal, Source
+from spikelab.stores.gaps import gaps, inside
 from spikelab.stores.prometheus import Prometheus
 from spikelab.units import parse_duration
 
@@ -48,20 +50,28 @@ _COUNTED = {signal.name for signal in RATES}
 _DIGITS = 6
 
 
-class Series(BaseModel):
+class Series(Kept):
     """The whole file. A point is of the `step_seconds` that follow its time; the first one is at
     `begun`. Units are those of the signals: requests a second, seconds, counts."""
 
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
-
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
     testid: str
-    begun: Annotated[datetime, Field(description="the first second with load")]
-    step_seconds: int
+    begun: Annotated[Moment, Field(description="the first second with load")]
+    step_seconds: Annotated[int, Field(ge=1, le=10**9)]
     points: Annotated[
         dict[str, list[float | None]],
         Field(description="by the signal's name, all of one length; null: no value"),
     ]
+
+    @model_validator(mode="after")
+    def _points_are_of_one_length(self) -> Self:
+        if len({len(values) for values in self.points.values()}) != 1 or not len(self):
+            raise ValueError("points: all are to have one length, and not none")
+        return self
+
+    def of(self, signal: Signal) -> list[float | None]:
+        """Its points; nothing but None where the file does not have it."""
+        return self.points.get(signal.name) or [None] * len(self)
 
     def __len__(self) -> int:
         return len(next(iter(self.points.values()), []))
@@ -78,10 +88,8 @@ class Series(BaseModel):
 
 def load_series(folder: Path) -> Series | None:
     """A run's series by its folder; None where there is none that can be read."""
-    try:
-        return Series.model_validate_json((folder / FILE).read_bytes())
-    except (ValidationError, OSError):
-        return None
+    series = read_kept(Series, folder, FILE)
+    return series if series and series.testid == folder.name else None
 
 
 def keep_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
@@ -113,12 +121,17 @@ def read_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
     begin = first - 1
     moments = range(begin + step, last + step, step)
     own_target = record.target.runtime is not None
+    holes = gaps(prometheus, begin, last)
     points = {}
     for signal in (*LOAD, *(QUEUES if own_target else ())):
         expression = written(signal, record.testid, max(step, _every_seconds(signal)))
         values = prometheus.values(expression, moments[0], last + step - 1, step)
         missing = 0.0 if signal.name in _COUNTED else math.nan
-        points[signal.name] = [_finite(values.get(moment, missing)) for moment in moments]
+        points[signal.name] = [
+            # There it would answer with what it had before.
+            None if inside(moment, step, holes) else _finite(values.get(moment, missing))
+            for moment in moments
+        ]
     return Series(
         testid=record.testid,
         begun=datetime.fromtimestamp(begin, UTC),
@@ -137,7 +150,7 @@ def written(signal: Signal, testid: str, step_seconds: int) -> str:
         ("$driver", ".*"),
         ("$phase", ".*"),
         ("$name", ".*"),
-        ("$target", ".*"),
+        ("$target", LAB_TARGET),
     ):
         expression = expression.replace(name, value)
     return expression

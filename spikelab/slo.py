@@ -38,6 +38,12 @@ class Objective:
         return _COMPARE[self.compare](float("inf") if value is None else value, self.limit)
 
 
+def objective_text(text: str) -> str:
+    """The text itself, where it is an objective. Raises ValueError that shows the form."""
+    parse_objective(text)
+    return text
+
+
 def parse_objective(text: str) -> Objective:
     """An objective from its text. Raises ValueError that shows the form."""
     match = _FORM.fullmatch(text)

@@ -4,12 +4,12 @@ from rich.table import Table
 from rich.text import Text
 
 from spikelab.console import out
-from spikelab.experiments.state import CellState, ExperimentState, read_record
+from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.experiments.sweep import answer, only_rates_differ
 from spikelab.held_rates import by_variant
 from spikelab.prediction.table import show_predictions
 from spikelab.rate_table import show_rates
-from spikelab.record import RunRecord
+from spikelab.record import RunRecord, read_record
 from spikelab.tables import verdict_text
 from spikelab.totals import Totals
 from spikelab.units import show_seconds

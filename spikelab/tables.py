@@ -133,10 +133,16 @@ def _connection_figures(connections: Connections) -> dict[str, str]:
         return {}
     return {
         "connections": f"{connections.established_peak:,} established at most, "
-        f"{connections.predicted:,} possible ({connections.policy})",
-        "accept queue": f"{connections.accept_queue_peak:,} of {connections.accept_queue_limit:,} "
-        f"at most when read, {connections.listen_overflows:,} overflows",
+        f"{_count(connections.predicted)} possible ({connections.policy})",
+        "accept queue": f"{_count(connections.accept_queue_peak)} of "
+        f"{_count(connections.accept_queue_limit)} at most when read, "
+        f"{_count(connections.listen_overflows)} overflows",
     }
+
+
+def _count(number: int | None) -> str:
+    """Of a target that is not the lab's some of these are not known."""
+    return "?" if number is None else f"{number:,}"
 
 
 def show_runs(records: Sequence[RunRecord]) -> None:

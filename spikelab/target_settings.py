@@ -1,6 +1,7 @@
 """The target's settings: declared in its target.yml, validated here before anything starts."""
 
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
@@ -103,6 +104,7 @@ class TargetDeclaration(BaseModel):
         return values
 
 
+@cache
 def load_target_declaration(folder: Path = paths.TARGET) -> TargetDeclaration:
     """The declaration of the target in a folder of targets/."""
     return TargetDeclaration.model_validate(

@@ -27,9 +27,9 @@ from spikelab.comparison.question import METRICS, Asked
 from spikelab.console import out
 from spikelab.errors import EXIT_INCONCLUSIVE, EXIT_OK, EXIT_SLO_MISSED, UsageError
 from spikelab.experiments import beginning, session, sweep
-from spikelab.experiments.state import read_record
 from spikelab.history import write_confidence
 from spikelab.plans.load import PlanSource, open_plan, plan_files
+from spikelab.record import read_record
 from spikelab.run import RunOptions
 from spikelab.runtime.choice import current
 from spikelab.stores.influxdb import InfluxDB

@@ -4,14 +4,14 @@
 Latencies are in seconds, rates per second, shares of 1.
 """
 
-from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field, model_validator
 
 from spikelab import paths
 from spikelab.comparison.metrics import Unit
+from spikelab.kept import Count, Kept, Moment, read_kept
 from spikelab.plans.studies import MetricName
 from spikelab.plans.values import Scalar
 from spikelab.record import write_json
@@ -23,11 +23,7 @@ FILE = "comparison.json"
 Figure = float | Literal["infinite"] | None
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Side(_Strict):
+class Side(Kept):
     """A or B: its name as one may write it again, and its runs."""
 
     name: str
@@ -37,37 +33,37 @@ class Side(_Strict):
     runs: list[str]
 
 
-class PairFigures(_Strict):
+class PairFigures(Kept):
     """One pair of runs that counts. Which one is A's and which B's is said by testid."""
 
-    repeat: int
+    repeat: Count
     a_run: str
     b_run: str
     a: Figure
     b: Figure
 
 
-class LeftOut(_Strict):
+class LeftOut(Kept):
     """A pair that gives no figures for any metric."""
 
     place: dict[str, Scalar]
-    repeat: int
+    repeat: Count
     reason: str
 
 
-class Advice(_Strict):
+class Advice(Kept):
     """What more pairs would bring: docs/statistics.md says how far it can be trusted."""
 
     pairs_needed: Annotated[
-        int | None, Field(description="in all, for a verdict with 80 % chance; null: over 1,000")
+        Count | None, Field(description="in all, for a verdict with 80 % chance; null: over 1,000")
     ]
-    more_pairs: int | None
+    more_pairs: Count | None
     smallest_difference: Annotated[
         float, Field(description="the ratio above 1 that these pairs tell from 1 with 80 % chance")
     ]
 
 
-class Result(_Strict):
+class Result(Kept):
     """One metric at one place. `a` and `b` are geometric means over the pairs that count."""
 
     metric: MetricName
@@ -91,29 +87,35 @@ class Result(_Strict):
     reason: str | None = None
     advice: Advice | None = None
 
+    @model_validator(mode="after")
+    def _an_interval_has_two_ends(self) -> Self:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("low and high: one of the two is missing")
+        return self
 
-class Noise(_Strict):
+
+class Noise(Kept):
     """What identical arms showed in one metric: how finely this machine can compare."""
 
     metric: MetricName
-    pairs: int
+    pairs: Count
     log_deviation: float | None
     smallest_difference: Annotated[
         float | None, Field(description="ratio that so many pairs tell from 1 with 80 % chance")
     ]
     pairs_needed: Annotated[
-        int | None, Field(description="for the margin, with 80 % chance; null: over 1,000")
+        Count | None, Field(description="for the margin, with 80 % chance; null: over 1,000")
     ]
     reason: str | None = None
 
 
-class ComparisonRecord(_Strict):
+class ComparisonRecord(Kept):
     """The whole file: B against A. `verdict` is the primary metric's at the place that decides;
     null for runs that are only set side by side. `noise` is there for identical arms."""
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
     comparison: str
-    created: datetime
+    created: Moment
     plan: str
     primary: MetricName
     at: Annotated[dict[str, Scalar], Field(description="where the primary metric decides")] = {}
@@ -129,8 +131,6 @@ class ComparisonRecord(_Strict):
     noise: list[Noise] | None = None
     verdict: Answer | None
     summary: str
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     @property
     def deciding(self) -> Result | None:
@@ -153,8 +153,5 @@ class ComparisonRecord(_Strict):
 
 def read_comparison(name: str) -> ComparisonRecord | None:
     """A comparison by its name; None where there is none that can be read."""
-    try:
-        text = (paths.RESULTS / name / FILE).read_bytes()
-        return ComparisonRecord.model_validate_json(text)
-    except (ValidationError, OSError):
-        return None
+    record = read_kept(ComparisonRecord, paths.RESULTS / name, FILE)
+    return record if record and record.comparison == name else None

@@ -8,9 +8,9 @@ from pathlib import Path
 from spikelab import paths
 from spikelab.comparison.arms import Arm, arm_of_experiment, arm_of_run, variants_of
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.experiments.state import FILE, ExperimentState, read_record, read_state
+from spikelab.experiments.state import FILE, ExperimentState, read_state
 from spikelab.plans.load import plan_files
-from spikelab.record import RunRecord, write_json
+from spikelab.record import RunRecord, read_record, write_json
 
 BASELINE = "baseline"
 _MOST_NAMED = 5

@@ -8,9 +8,9 @@ from spikelab import preflight
 from spikelab.errors import UsageError
 from spikelab.experiments.cell_plans import builds_of, plan_of, variant_of
 from spikelab.experiments.cells import cell_name
-from spikelab.experiments.state import CellState, ExperimentState, Kind, all_states, read_record
+from spikelab.experiments.state import CellState, ExperimentState, Kind, all_states
 from spikelab.plans.load import PlanSource
-from spikelab.record import RunRecord, now
+from spikelab.record import RunRecord, now, read_record
 from spikelab.run import RunOptions, identity
 from spikelab.runtime.builds import fingerprint
 

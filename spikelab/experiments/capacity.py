@@ -9,9 +9,9 @@ from spikelab.experiments.capacity_answer import CapacityAnswer, CapacityStep, M
 from spikelab.experiments.capacity_question import Question, observations
 from spikelab.experiments.capacity_step import died, judged
 from spikelab.experiments.session import Session
-from spikelab.experiments.state import CellState, ExperimentState, read_record
+from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.plans.values import Scalar
-from spikelab.record import RunRecord
+from spikelab.record import RunRecord, read_record
 from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
 from spikelab.statistics.capacity import answer

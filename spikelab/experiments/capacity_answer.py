@@ -1,9 +1,10 @@
 """What a capacity search found: the `answer` of its experiment.json."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field, model_validator
 
+from spikelab.kept import Kept
 from spikelab.record import Latency, Resources, Verdict
 from spikelab.statistics.capacity import Outcome
 from spikelab.units import show_seconds
@@ -13,18 +14,14 @@ OverloadOutcome = Literal["holds", "sheds", "queues", "crashes", "inconclusive"]
 MissKind = Literal["rate", "queue", "objective", "resource", "death"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Miss(_Strict):
+class Miss(Kept):
     """Something that a step did not hold: an objective's or a limit's text, or in words."""
 
     kind: MissKind
     text: str
 
 
-class CapacityStep(_Strict):
+class CapacityStep(Kept):
     """A judged step. `value`: of the parameter that is searched; rates are requests a second."""
 
     testid: str
@@ -39,7 +36,7 @@ class CapacityStep(_Strict):
     resources: Resources = Resources()
 
 
-class OverloadAnswer(_Strict):
+class OverloadAnswer(Kept):
     """What the target did at more than its capacity, and how it came back.
 
     `sheds`: good answers go on near the capacity and the rest is refused at once. `queues`: answers
@@ -91,7 +88,7 @@ def unit_of(parameter: str) -> str:
     return "/s" if parameter == "rate" else f" {parameter}"
 
 
-class CapacityAnswer(_Strict):
+class CapacityAnswer(Kept):
     """[`highest_pass`, `lowest_fail`]: both confirmed, else null; docs/statistics.md.
 
     `limited_by`: what failed first above the capacity.
@@ -105,6 +102,14 @@ class CapacityAnswer(_Strict):
     limited_by: list[Miss] = []
     steps: list[CapacityStep] = []
     overload: OverloadAnswer | None = None
+
+    @model_validator(mode="after")
+    def _has_the_ends_of_its_outcome(self) -> Self:
+        low = self.outcome in ("found", "at least") and self.highest_pass is None
+        high = self.outcome in ("found", "below") and self.lowest_fail is None
+        if low or high:
+            raise ValueError(f"{self.outcome}: without {'highest_pass' if low else 'lowest_fail'}")
+        return self
 
     def __str__(self) -> str:
         """The answer in a sentence."""

@@ -11,11 +11,11 @@ from spikelab.errors import LabError
 from spikelab.experiments.capacity_answer import OverloadAnswer, OverloadOutcome
 from spikelab.experiments.capacity_step import died
 from spikelab.experiments.session import Session
-from spikelab.experiments.state import CellState, read_record
+from spikelab.experiments.state import CellState
 from spikelab.plans.load import PlanSource
 from spikelab.plans.studies import Overload
 from spikelab.plans.values import Scalar
-from spikelab.record import QUANTILES, RunRecord, Step
+from spikelab.record import QUANTILES, RunRecord, Step, read_record
 from spikelab.series import Series, load_series
 from spikelab.signals import load
 from spikelab.slo import Objective
@@ -32,11 +32,11 @@ _SHED = 0.5
 _STEADY_SECONDS = 3
 _TRIES = 3
 _LATENCIES = {
-    "p50": load.LATENCY_P50.name,
-    "p90": load.LATENCY_P90.name,
-    "p95": load.LATENCY_P95.name,
-    "p99": load.LATENCY_P99.name,
-    "p99_9": load.LATENCY_P99_9.name,
+    "p50": load.LATENCY_P50,
+    "p90": load.LATENCY_P90,
+    "p95": load.LATENCY_P95,
+    "p99": load.LATENCY_P99,
+    "p99_9": load.LATENCY_P99_9,
 }
 
 
@@ -177,13 +177,13 @@ def recovery_seconds(
 
 def _holds(series: Series, place: int, objective: Objective) -> bool:
     good, failed, dropped = (
-        series.points[signal.name][place] or 0.0
+        series.of(signal)[place] or 0.0
         for signal in (load.GOOD_RATE, load.FAILURE_RATE, load.DROPPED_RATE)
     )
     if not good:
         return False
     success = good / (good + failed + dropped)
-    latency = {key: series.points[name][place] for key, name in _LATENCIES.items()}
+    latency = {key: series.of(signal)[place] for key, signal in _LATENCIES.items()}
     # What failed was slower than any limit.
     enough = objective.key == "success" or success >= QUANTILES[objective.key]
     return enough and objective.holds(success, latency)

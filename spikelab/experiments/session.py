@@ -20,12 +20,12 @@ from spikelab.experiments.cell_plans import (
     variant_of,
 )
 from spikelab.experiments.cells import Cell
-from spikelab.experiments.state import CellState, ExperimentState, read_record
+from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.experiments.stops import reason_of, told
 from spikelab.locks import only_run
 from spikelab.plans.load import PlanSource
 from spikelab.plans.model import Plan
-from spikelab.record import RunRecord, now
+from spikelab.record import RunRecord, now, read_record
 from spikelab.run import Run, RunOptions
 from spikelab.runtime import Runtime
 from spikelab.runtime.builds import build_of

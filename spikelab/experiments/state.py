@@ -6,15 +6,15 @@ experiment that was interrupted goes on from there.
 """
 
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from spikelab import paths
+from spikelab.kept import Count, Kept, Moment, read_kept
 from spikelab.plans.values import Scalar
-from spikelab.record import RunRecord, write_json
+from spikelab.record import RunRecord, read_record, write_json
 
 SCHEMA_VERSION = 1
 FILE = "experiment.json"
@@ -22,16 +22,12 @@ Kind = Literal["run", "sweep", "capacity", "comparison"]
 State = Literal["going", "stopped", "finished"]
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class CellState(_Strict):
+class CellState(Kept):
     """One planned run. `testid` is that of its valid run, null until there is one."""
 
     values: dict[str, Scalar] = {}
     variant: str | None = None
-    repeat: int = 1
+    repeat: Count = 1
     testid: str | None = None
     attempts: Annotated[
         list[str], Field(description="runs of this cell that are no result, by their testid")
@@ -42,7 +38,7 @@ class CellState(_Strict):
         return self.testid is not None
 
 
-class ExperimentState(_Strict):
+class ExperimentState(Kept):
     """The whole file. `cells` are in the order of their runs; a capacity search adds to them as
     it goes. `answer` is what the experiment found, in the form of its kind."""
 
@@ -58,8 +54,8 @@ class ExperimentState(_Strict):
     seed: int | None = None
     order: str = "as-written"
     slo: list[str] = []
-    started: datetime
-    ended: datetime | None = None
+    started: Moment
+    ended: Moment | None = None
     state: State = "going"
     reason: Annotated[str | None, Field(description="why it was stopped")] = None
     stores: Annotated[
@@ -67,8 +63,6 @@ class ExperimentState(_Strict):
     ] = []
     cells: list[CellState] = []
     answer: dict[str, Any] | None = None
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
     @property
     def folder(self) -> Path:
@@ -90,22 +84,10 @@ class ExperimentState(_Strict):
                 yield record
 
 
-def read_record(testid: str) -> RunRecord | None:
-    """A run's record by its testid; None where there is none that can be read."""
-    try:
-        return RunRecord.model_validate_json((paths.RESULTS / testid / "run.json").read_bytes())
-    except (ValidationError, OSError):
-        return None
-
-
 def read_state(experiment: str) -> ExperimentState | None:
     """An experiment's state by its name; None where there is none that can be read."""
-    try:
-        text = (paths.RESULTS / experiment / FILE).read_bytes()
-        state = ExperimentState.model_validate_json(text)
-    except (ValidationError, OSError):
-        return None
-    return state if state.experiment == experiment else None
+    state = read_kept(ExperimentState, paths.RESULTS / experiment, FILE)
+    return state if state and state.experiment == experiment else None
 
 
 def all_states() -> Iterator[ExperimentState]:

@@ -5,11 +5,12 @@ were asked for; others are in its histogram. Nighthawk (output_formatter_impl.cc
 strings and, of the answers by status, the good ones alone.
 """
 
+from typing import Annotated
+
 from pydantic import Field
 
 from spikelab.importers.report import (
     OF_ALL_ATTEMPTS,
-    Count,
     Moment,
     Nanoseconds,
     Part,
@@ -20,6 +21,7 @@ from spikelab.importers.report import (
     errors_by_status,
     read_part,
 )
+from spikelab.kept import Count
 from spikelab.record import QUANTILES, Latency
 
 # Fortio's own rule (codeIsOK): 2xx, and the teapot.
@@ -50,7 +52,7 @@ class _Document(Part):
     started: Moment | None = Field(None, alias="StartTime")
     requested_rate: str | float | None = Field(None, alias="RequestedQPS")
     rate: Rate = Field(alias="ActualQPS")
-    duration: Nanoseconds = Field(alias="ActualDuration", gt=0)
+    duration: Annotated[Nanoseconds, Field(ge=1)] = Field(alias="ActualDuration")
     version: str | None = Field(None, alias="Version")
     url: str = Field("", alias="URL")
     no_keep_alive: bool = Field(False, alias="DisableKeepAlive")

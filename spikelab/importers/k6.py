@@ -13,7 +13,6 @@ from pydantic import AliasChoices, Field
 
 from spikelab.importers.report import (
     OF_ALL_ATTEMPTS,
-    Count,
     Milliseconds,
     Moment,
     Part,
@@ -23,6 +22,7 @@ from spikelab.importers.report import (
     Seconds,
     read_part,
 )
+from spikelab.kept import Count
 from spikelab.record import Errors, Latency
 
 _WHAT = "JSON summary of k6"

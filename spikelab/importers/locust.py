@@ -12,7 +12,6 @@ from pydantic import Field
 
 from spikelab.importers.report import (
     OF_ALL_ATTEMPTS,
-    Count,
     Milliseconds,
     Part,
     Rate,
@@ -20,6 +19,7 @@ from spikelab.importers.report import (
     ReportError,
     read_part,
 )
+from spikelab.kept import Count
 from spikelab.record import Errors, Latency
 
 COMPANIONS = ("_stats_history.csv", "_failures.csv", "_exceptions.csv")

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from pydantic import ValidationError
-
 from spikelab import paths
 from spikelab.importers.report import Report
 from spikelab.importers.sources import Source
@@ -24,6 +22,7 @@ from spikelab.record import (
     Step,
     StepGenerator,
     TargetRecord,
+    read_record,
 )
 from spikelab.slo import Objective
 
@@ -55,11 +54,7 @@ def digest_of(format_: str, source: Source, text: str) -> str:
 def find_record(imported: Imported) -> RunRecord | None:
     """The record that an earlier import made of it."""
     for path in sorted(paths.RESULTS.glob(f"*-{imported.digest}/run.json")):
-        try:
-            record = RunRecord.model_validate_json(path.read_bytes())
-        except (ValidationError, OSError):
-            continue
-        if record.testid == path.parent.name:
+        if (record := read_record(path.parent.name)) is not None:
             return record
     return None
 

@@ -11,7 +11,6 @@ from spikelab.record import ConnectionPolicy, Errors, Latency
 # Bounds that no report reaches, so that a broken number cannot overflow a time.
 _MOST_SECONDS = 1e9
 _HIGHEST_RATE = 1e12
-Count = Annotated[int, Field(ge=0, le=10**15)]
 Rate = Annotated[float, Field(ge=0, le=_HIGHEST_RATE)]
 Seconds = Annotated[float, Field(ge=0, le=_MOST_SECONDS)]
 Milliseconds = Annotated[float, Field(ge=0, le=_MOST_SECONDS * 1e3)]

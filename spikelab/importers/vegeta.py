@@ -12,7 +12,6 @@ from pydantic import Field
 
 from spikelab.importers.report import (
     OF_ALL_ATTEMPTS,
-    Count,
     Moment,
     Nanoseconds,
     Part,
@@ -23,6 +22,7 @@ from spikelab.importers.report import (
     read_part,
 )
 from spikelab.importers.vegeta_text import read_lines
+from spikelab.kept import Count
 from spikelab.record import Errors, Latency
 
 _MOST_ERRORS = 5

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,7 +12,7 @@ from spikelab.plans.mistakes import mistake
 from spikelab.plans.parameters import check_value, check_values
 from spikelab.plans.scripts import require_script, script_facts
 from spikelab.plans.values import Scalar
-from spikelab.target_settings import TargetDeclaration, load_target_declaration
+from spikelab.target_settings import load_target_declaration
 
 if TYPE_CHECKING:
     from spikelab.plans.model import Plan
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
 _MOST_RUNS = 10_000
 # Locust changes its load once in this time (locust/lib/plan.py).
 _LOCUST_CHANGE_SECONDS = 1.0
-
-_declaration = cache(load_target_declaration)
 
 
 def check_driver(plan: Plan) -> None:
@@ -93,7 +90,7 @@ def _check_settings(settings: Mapping[str, Scalar], *location: int | str) -> Non
 
 
 def _check_setting(name: str, value: Scalar, *location: int | str) -> None:
-    declaration: TargetDeclaration = _declaration()
+    declaration = load_target_declaration()
     if name not in declaration.settings:
         text = f"unknown target setting '{name}'{did_you_mean(name, declaration.settings)}"
         raise mistake(text, *location)

@@ -4,7 +4,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from itertools import product
 
 from spikelab.plans.load import PlanSource
@@ -21,8 +20,6 @@ from spikelab.units import parse_duration, show_duration
 RUN_OVERHEAD_SECONDS = 6.0
 
 _MILLISECONDS = re.compile(r"[?&]ms=(\d+)(&|$)")
-
-_declaration = cache(load_target_declaration)
 
 
 @dataclass(frozen=True)
@@ -87,7 +84,7 @@ def _spike_seconds(plan: Plan, phase: Phase, variant: Variant | None) -> float |
     if foreign or plan.request.path.partition("?")[0] != "/hello":
         return None
     own = variant.settings if variant else {}
-    settings = _declaration().resolve(plan.target.settings, own)
+    settings = load_target_declaration().resolve(plan.target.settings, own)
     given = _MILLISECONDS.search(plan.request.path)
     delay_ms = int(given[1]) if given else int(settings["TARGET_HELLO_DELAY_MS"])
     workers = int(settings["TOMCAT_MAX_THREADS"])

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,12 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from spikelab import paths
-from spikelab.errors import UsageError, did_you_mean
+from spikelab.errors import UsageError, did_you_mean, printable
 
 Location = Sequence[int | str]
 _LONGEST_MESSAGE = 400
+# Of a plan, aliases written out; no plan has a thousand.
+_MOST_PARTS = 20_000
 # Steps of a location that no file has: which type of a union it was, and that it is a key.
 _OF_PYDANTIC = re.compile(r"((constrained-)?(str|int|float|bool)|\[key\]|.+\[.*\])$")
 _TYPES = {
@@ -26,33 +29,49 @@ _TYPES = {
 }
 
 
+class EndlessError(ValueError):
+    """Aliases of YAML that contain themselves, or each other too often."""
+
+
 def read_mapping(path: Path) -> dict[str, Any]:
     """The mapping in a YAML file. Raises UsageError for anything else."""
     name = paths.shown(path)
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = read_yaml(path.read_text(encoding="utf-8"))
     except yaml.MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise mistake_at(path, line, f"this is no YAML: {error.problem}") from error
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
-        # PyYAML lets wrong dates and numbers, and endless nesting, through as these.
+    except EndlessError as error:
+        raise UsageError(f"{name}: {error}: write them out") from error
+    except (ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{name}: this is no YAML that a plan can be made of") from error
     except OSError as error:
         raise UsageError(f"{name}: cannot be read: {error.strerror}") from error
-    if _cyclic(data):
-        raise UsageError(f"{name}: a part of this plan contains itself")
     if not isinstance(data, dict):
         raise UsageError(f"{name}: this is no plan: a plan is a mapping of keys such as 'phases'")
     return data
 
 
-def _cyclic(value: object, above: tuple[int, ...] = ()) -> bool:
-    if not isinstance(value, dict | list):
-        return False
-    if id(value) in above:
-        return True
-    items = value.values() if isinstance(value, dict) else value
-    return any(_cyclic(item, (*above, id(value))) for item in items)
+def read_yaml(text: str) -> Any:
+    """What a YAML text holds. Raises yaml.YAMLError and, for what is YAML but no text that can be
+    written again, or without an end, ValueError."""
+    try:
+        data = yaml.safe_load(text)
+    except (LookupError, AttributeError, TypeError, ArithmeticError, RecursionError) as error:
+        # PyYAML lets wrong dates, numbers and truth values, and endless nesting, through as these.
+        raise ValueError("no YAML that has a value") from error
+    parts = [data]
+    for _ in range(_MOST_PARTS):
+        if not parts:
+            return data
+        part = parts.pop()
+        if isinstance(part, str):
+            part.encode()
+        elif isinstance(part, dict):
+            parts += [*part, *part.values()]
+        elif isinstance(part, list | tuple | set):
+            parts += part
+    raise EndlessError("its aliases make it endless")
 
 
 def line_of(path: Path, location: Location) -> tuple[int, int]:
@@ -80,8 +99,7 @@ def _child(node: yaml.Node | None, step: int | str) -> tuple[int, yaml.Node] | N
 
 def mistake_at(path: Path, line: int, said: str) -> UsageError:
     """A mistake in a file, on one line whatever keys and values the file has."""
-    shown = "".join(each if each.isprintable() else repr(each)[1:-1] for each in said)
-    return UsageError(f"{paths.shown(path)}: line {line}: {shown}"[:_LONGEST_MESSAGE])
+    return UsageError(f"{paths.shown(path)}: line {line}: {printable(said)}"[:_LONGEST_MESSAGE])
 
 
 def first_mistake(error: ValidationError, model: type[BaseModel], path: Path) -> UsageError:
@@ -121,9 +139,14 @@ def _explain(details: ErrorDetails, key: str, model: type[BaseModel], location: 
     return f"{key}: {said}" if key else said
 
 
+@cache
+def _schema(model: type[BaseModel]) -> dict[str, Any]:
+    return model.model_json_schema()
+
+
 def _keys_at(model: type[BaseModel], location: Location) -> list[str]:
     """The keys that are known where `location` points, found in the JSON schema."""
-    schema = model.model_json_schema()
+    schema = _schema(model)
     here = schema
     for step in location[:-1]:
         here = here.get("items", {}) if isinstance(step, int) else _property(here, step)

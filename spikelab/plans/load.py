@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.plans.file import first_mistake, line_of, mistake_at, read_mapping
+from spikelab.plans.file import first_mistake, line_of, mistake_at, read_mapping, read_yaml
 from spikelab.plans.model import Plan
 from spikelab.plans.parameters import Parameter, Parameters, Preset, check_values
 from spikelab.plans.phases import Request
@@ -148,8 +148,8 @@ def _assign(
 
 def _yaml_value(option: str, text: str) -> Any:
     try:
-        return yaml.safe_load(text)
-    except (ValueError, RecursionError, yaml.YAMLError) as error:
+        return read_yaml(text)
+    except (ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{option}: '{text[:60]}' is no value that YAML knows") from error
 
 

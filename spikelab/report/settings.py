@@ -1,4 +1,4 @@
-"""The target's settings: those that differ between runs, then those that are not the defaults."""
+"""The target's settings, those that differ between runs first, and its builds where they differ."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,15 +14,31 @@ _MOST_NAMED = 3
 
 
 def settings(records: Sequence[RunRecord]) -> list[Table]:
-    """A table for each of the two, where there are any. Imported runs have no settings."""
+    """A table for each, where there is any. Imported runs have no settings."""
     groups = _groups(records)
     if not groups:
-        return []
+        return _builds(records)
     defaults = _defaults()
     names = list(dict.fromkeys(name for values, _ in groups for name in values))
     differing = [name for name in names if _differs(name, groups)]
     tables = [_differing(differing, groups, defaults)] if differing else []
-    return tables + _alike([name for name in names if name not in differing], groups, defaults)
+    same = [name for name in names if name not in differing]
+    return tables + _alike(same, groups, defaults) + _builds(records)
+
+
+def _builds(records: Sequence[RunRecord]) -> list[Table]:
+    """What the target was built and started from, where that differs between the runs."""
+    found: dict[tuple[str, str], list[RunRecord]] = {}
+    for record in records:
+        target = record.target
+        files = ", ".join(file.partition("@")[0] for file in target.compose)
+        build = (target.image or target.build or words.NONE, files or words.NONE)
+        found.setdefault(build, []).append(record)
+    if len(found) < 2:
+        return []
+    rows = [(_label(runs, list(found.values())), *build) for build, runs in found.items()]
+    heads = ("variant", "image or build", "Compose files on top")
+    return [Table("Builds of the target that differ between the runs", heads, rows)]
 
 
 def _groups(records: Sequence[RunRecord]) -> list[tuple[_Settings, list[RunRecord]]]:

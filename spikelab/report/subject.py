@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 from spikelab import paths
 from spikelab.errors import UsageError
 from spikelab.experiments.state import FILE as STATE_FILE
-from spikelab.experiments.state import ExperimentState, read_record, read_state
-from spikelab.record import RunRecord, Step
+from spikelab.experiments.state import ExperimentState, read_state
+from spikelab.record import RunRecord, Step, read_record
 
 if TYPE_CHECKING:
     from spikelab.comparison.model import ComparisonRecord

@@ -183,7 +183,7 @@ def test_request_and_target_url_can_be_set(plan_file: Path) -> None:
         ("default: 7", "default: 700", "default=700: must be at most 100"),
         ("minimum: 1", "minimum: abc", "line 5: parameters.users.minimum: "),
         ("about: a plan", "about: 2026-13-45 #", "this is no YAML"),
-        ("about: a plan of the test", "about: &a [*a]", "contains itself"),
+        ("about: a plan of the test", "about: &a [*a]", "endless"),
         ("name: mine", "name: Mine!", "line 1: name: "),
         (PLAN, "parameters: 5\n", "parameters: "),
         (

@@ -13,7 +13,7 @@ from spikelab import paths, series
 from spikelab.comparison.model import ComparisonRecord, Side
 from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.record import Connections, Latency, Prediction, RunRecord, Step, TargetRecord
-from spikelab.report import FORMATS, background, raw, rendered, verdict
+from spikelab.report import FORMATS, background, raw, rendered, verdict, words
 from spikelab.report.figures import style
 from spikelab.report.figures.spread import by_cell, predicted
 from spikelab.report.settings import settings
@@ -100,6 +100,20 @@ def test_settings_that_variants_share_stand_once() -> None:
     table = settings(records)[0]
     assert list(table.columns) == ["variant", "TOMCAT_MAX_THREADS"]
     assert [row[0] for row in table.rows] == ["a, b", "c", "default"]
+
+
+def test_builds_of_the_target_are_named_where_they_differ() -> None:
+    plain, replicas = tomcat(), tomcat()
+    replicas.compose = ["docker-compose.replicas.yml@sha256:0a1b"]
+    records = [
+        run(0, answered(variant="off"), target=plain),
+        run(1, answered(variant="off-3"), target=replicas),
+    ]
+    table = settings(records)[-1]
+    assert table.title == "Builds of the target that differ between the runs"
+    rows = [(row[0], row[2]) for row in table.rows]
+    assert rows == [("off", words.NONE), ("off-3", "docker-compose.replicas.yml")]
+    assert not any("Builds" in table.title for table in settings(records[:1]))
 
 
 def phases(number: int, slow: str = "") -> RunRecord:

@@ -196,7 +196,7 @@ def _lines(axes: Axes, series: Series, chosen: dict[str, tuple[Signal, str]]) ->
 
 def _thinned(series: Series, signal: Signal) -> tuple[list[float], list[float | None]]:
     """At most `_MOST_POINTS`: means of rates, the highest of all else."""
-    values, seconds = series.points[signal.name], series.seconds
+    values, seconds = series.of(signal), series.seconds
     width = -(-len(values) // _MOST_POINTS)
     together = fmean if signal in RATES else max
     x, y = [], list[float | None]()
@@ -208,7 +208,7 @@ def _thinned(series: Series, signal: Signal) -> tuple[list[float], list[float | 
 
 
 def _values(series: Series, signal: Signal) -> list[float]:
-    return [value for value in series.points.get(signal.name, []) if value is not None]
+    return [value for value in series.of(signal) if value is not None]
 
 
 def _phases(axes: Axes, record: RunRecord, series: Series) -> None:

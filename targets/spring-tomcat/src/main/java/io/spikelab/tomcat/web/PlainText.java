@@ -2,6 +2,7 @@ package io.spikelab.tomcat.web;
 
 import io.spikelab.tomcat.InvalidValueException;
 import java.nio.charset.StandardCharsets;
+import org.apache.tomcat.util.http.InvalidParameterException;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
@@ -21,5 +22,10 @@ public class PlainText {
     @ExceptionHandler
     ResponseEntity<byte[]> wrongParameter(InvalidValueException wrong) {
         return line(HttpStatus.BAD_REQUEST, wrong.getMessage());
+    }
+
+    @ExceptionHandler
+    ResponseEntity<byte[]> wrongEncoding(InvalidParameterException wrong) {
+        return line(HttpStatus.BAD_REQUEST, "a parameter cannot be decoded: write % as %25");
     }
 }

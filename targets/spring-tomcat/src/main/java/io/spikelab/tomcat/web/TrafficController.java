@@ -9,6 +9,7 @@ import java.io.OutputStream;
 import java.util.Arrays;
 import org.springframework.beans.factory.annotation.Value;
 import org.springframework.http.HttpStatus;
+import org.springframework.http.InvalidMediaTypeException;
 import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
 import org.springframework.web.bind.annotation.ExceptionHandler;
@@ -64,9 +65,16 @@ class TrafficController {
             return PlainText.line(HttpStatus.CONTENT_TOO_LARGE,
                     "body: must be at most " + MAXIMUM_ECHO_BYTES + " bytes");
         }
-        String type = request.getContentType();
-        return ResponseEntity.ok()
-                .header("Content-Type", type == null ? MediaType.APPLICATION_OCTET_STREAM_VALUE : type).body(body);
+        return ResponseEntity.ok().contentType(typeOf(request)).body(body);
+    }
+
+    private static MediaType typeOf(HttpServletRequest request) {
+        try {
+            MediaType type = MediaType.parseMediaType(request.getContentType());
+            return type.isConcrete() ? type : MediaType.APPLICATION_OCTET_STREAM;
+        } catch (InvalidMediaTypeException none) {
+            return MediaType.APPLICATION_OCTET_STREAM;
+        }
     }
 
     /** A worker is interrupted only when the server stops. */

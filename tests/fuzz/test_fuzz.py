@@ -1,0 +1,95 @@
+"""10,000 cases a parser, the same for the same seed: LAB_FUZZ_SEED and LAB_FUZZ_CASES change them.
+
+`python -m bench.fuzz` goes on from here; what it finds lies in corpus/ and is tried first.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from tests.fuzz import oracle
+from tests.fuzz.ledger import read_cases
+from tests.fuzz.oracle import Check
+from tests.fuzz.parsers import CORPUS, FROM_VALID, PARSERS, Parser
+
+CASES = int(os.environ.get("LAB_FUZZ_CASES", "10000"))
+SEED = int(os.environ.get("LAB_FUZZ_SEED", "1"))
+
+by_parser = pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
+
+
+@contextmanager
+def tried(parser: Parser, check: Check, data: bytes, told: str) -> Iterator[bool]:
+    """Whether it was taken. A finding is shown as what one can put into the corpus."""
+    try:
+        yield check(data)
+    except Exception as error:
+        error.add_note(f"{parser.name}, {told}: {data!r}")
+        raise
+
+
+@by_parser
+def test_what_is_valid_is_taken(parser: Parser) -> None:
+    with parser.opened() as check:
+        for data in parser.valid:
+            with tried(parser, check, data, "valid") as taken:
+                assert taken, data
+
+
+@by_parser
+def test_what_was_found_before(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(oracle, "thorough", True)
+    with parser.opened() as check:
+        for path in sorted(parser.folder.glob("*")):
+            with tried(parser, check, path.read_bytes(), path.name):
+                pass
+
+
+@pytest.mark.timeout(600)
+@by_parser
+def test_damage_gives_figures_or_one_line(parser: Parser) -> None:
+    taken = 0
+    with parser.opened() as check:
+        for number in range(CASES):
+            case = parser.case(Random(SEED * 10**9 + number))
+            with tried(parser, check, case, f"case {number} of the seed {SEED}") as was_taken:
+                taken += was_taken
+        # After all that, what is valid is taken still.
+        assert all(check(data) for data in parser.valid)
+    print(f"{parser.name}: {CASES:,} cases with the seed {SEED}, {taken:,} taken")
+    assert taken < CASES
+
+
+def test_half_of_the_cases_are_of_valid_input() -> None:
+    assert FROM_VALID >= 0.5
+    for name, cases in read_cases().items():
+        # Of a short run most are the corpus itself.
+        assert cases.all < 10_000 or cases.from_valid >= cases.all / 2, name
+
+
+def test_the_corpus_is_small_and_of_parsers_that_there_are() -> None:
+    sizes = {path: path.stat().st_size for path in CORPUS.rglob("*") if path.is_file()}
+    assert sum(sizes.values()) < 1_000_000
+    assert {path.relative_to(CORPUS).parts[0] for path in sizes} <= _known()
+
+
+def _known() -> set[str]:
+    java = {"token", "http"}
+    return {*PARSERS, *java}
+
+
+def test_a_case_follows_from_its_seed() -> None:
+    parser = PARSERS["run"]
+    assert parser.case(Random(7)) == parser.case(Random(7))
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    with PARSERS["run"].opened() as check:
+        check(b"{}")
+    assert not list(tmp_path.iterdir())
