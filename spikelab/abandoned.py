@@ -12,13 +12,14 @@ from spikelab.stores.influxdb import InfluxDB
 
 
 def close_abandoned(influxdb_url: str | None) -> None:
-    """Closes every open record and its phases, writes phases that were kept for later, and stops
-    experiments that count as going.
+    """Closes every open record and its phases, writes what was kept for later, and stops
+    experiments that count as going. Without InfluxDB, what belongs there is kept.
 
     To be called only while no run is going.
     """
-    if influxdb_url:
-        write_kept(InfluxDB(influxdb_url))
+    influxdb = InfluxDB(influxdb_url) if influxdb_url else None
+    if influxdb:
+        write_kept(influxdb)
     for record in all_records():
         if record.ended is None:
             record.ended = _last_written(record.folder)
@@ -27,9 +28,8 @@ def close_abandoned(influxdb_url: str | None) -> None:
             for driver in DRIVERS:
                 driver.remove_secrets(record.folder)
             record.save()
-            if influxdb_url:
-                mark_aborted(InfluxDB(influxdb_url), record, record.ended)
-                write_history(record, InfluxDB(influxdb_url))
+            mark_aborted(influxdb, record, record.ended)
+            write_history(record, influxdb)
     for state in all_states():
         if state.state == "going":
             state.state, state.reason = "stopped", "the lab was killed"

@@ -5,18 +5,17 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import psutil
 from rich.table import Table
 from rich.text import Text
 
-from spikelab import paths
+from spikelab import container_limits, paths
 from spikelab.console import out
 from spikelab.cores import chosen_cores, usable_cpus
 from spikelab.errors import UsageError
+from spikelab.finding import Finding
 from spikelab.host_facts import USER_BYTES, ephemeral_ports, most_users, open_files, sysctl
 from spikelab.runtime.addresses import PORTS
 from spikelab.runtime.docker import DockerRuntime
@@ -26,7 +25,6 @@ from spikelab.runtime.ports import holder
 from spikelab.stack_settings import load_stack_settings
 from spikelab.target_settings import load_target_declaration
 
-State = Literal["ok", "limits", "missing"]
 _STYLES = {"ok": "green", "limits": "yellow", "missing": "red"}
 _GIBIBYTE = 2**30
 _NEEDED_DISK_BYTES = 6 * _GIBIBYTE
@@ -34,19 +32,9 @@ _GO_MINIMUM = (1, 21)
 _JAVA_MINIMUM = 17
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What was checked, what was found, and what that limits or how to cure it."""
-
-    name: str
-    state: State
-    found: str
-    limits: str = ""
-
-
 def run() -> bool:
     """Prints every finding; whether the lab can run here in one runtime or the other."""
-    findings = [check() for check in CHECKS]
+    findings = [check() for check in (*CHECKS, *container_limits.checks())]
     table = Table(box=None, pad_edge=False)
     for column in ("check", "", "found", "what it limits"):
         table.add_column(column, overflow="fold")

@@ -13,13 +13,19 @@ from datetime import datetime
 from math import inf
 from typing import Any, Literal
 
+from pydantic import ValidationError
+
 from spikelab import paths
+from spikelab.console import warn
 from spikelab.errors import LabError
+from spikelab.files import write_whole
 from spikelab.record import RunRecord
 from spikelab.stores.influxdb import InfluxDB, Value, line
 from spikelab.units import parse_duration
 
 _KEPT = ".lp"
+# Beside the record of an aborted run whose phases could not be looked up: they are still open.
+_OPEN = "events.open"
 State = Literal["open", "closed", "aborted"]
 
 
@@ -61,15 +67,18 @@ def write_events(influxdb: InfluxDB, events: Iterable[Event]) -> int:
     return kept
 
 
-def write_or_keep(influxdb: InfluxDB, testid: str, what: str, lines: Sequence[str]) -> bool:
-    """Writes lines of a run; keeps them beside its record, as `what`, where that fails."""
+def write_or_keep(influxdb: InfluxDB | None, testid: str, what: str, lines: Sequence[str]) -> bool:
+    """Writes lines of a run; keeps them beside its record, as `what`, where that fails or no
+    InfluxDB runs."""
     try:
-        influxdb.write("\n".join(lines))
-    except LabError:
-        path = paths.RESULTS / testid / f"{what}{_KEPT}"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return False
-    return True
+        if influxdb:
+            influxdb.write("\n".join(lines))
+            return True
+    except LabError as error:
+        warn(str(error))
+    path = paths.RESULTS / testid / f"{what}{_KEPT}"
+    write_whole(path, "\n".join(lines) + "\n")
+    return False
 
 
 def write_kept(influxdb: InfluxDB) -> None:
@@ -78,20 +87,30 @@ def write_kept(influxdb: InfluxDB) -> None:
         with suppress(LabError):
             influxdb.write(path.read_text(encoding="utf-8"))
             path.unlink()
+    for path in sorted(paths.RESULTS.glob(f"*/{_OPEN}")):
+        with suppress(ValidationError, OSError):
+            record = RunRecord.model_validate_json((path.parent / "run.json").read_bytes())
+            if record.ended and record.folder == path.parent:
+                mark_aborted(influxdb, record, record.ended)
 
 
-def mark_aborted(influxdb: InfluxDB, record: RunRecord, ended: datetime) -> None:
+def mark_aborted(influxdb: InfluxDB | None, record: RunRecord, ended: datetime) -> None:
     """Gives the phases that a run's end cut off that end and the state `aborted`.
 
-    Those that were over by then are closed. Without an answer from InfluxDB all stay as they are: a
-    run's end must not hang on it.
+    Those that were over by then are closed. Without an answer from InfluxDB all stay as they are
+    until the next command that finds it up: a run's end must not hang on it.
     """
     durations_ms = _planned_ms(record)
-    with suppress(LabError):
+    still_open = record.folder / _OPEN
+    with suppress(LabError, OSError):
+        still_open.touch()
+        if influxdb is None:
+            return
         rows = influxdb.query(f"SELECT * FROM events WHERE testid = '{record.testid}'")
         lines = [_ended_line(row, _ms(ended), durations_ms) for row in rows]
         if lines:
             influxdb.write("\n".join(lines))
+        still_open.unlink()
 
 
 def _ended_line(row: Mapping[str, Any], ended_ms: int, durations_ms: Mapping[str, float]) -> str:

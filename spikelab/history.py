@@ -22,18 +22,19 @@ Fields = dict[str, Value | None]
 
 
 def write_history(
-    record: RunRecord, influxdb: InfluxDB, drawn: series.Series | None = None
+    record: RunRecord, influxdb: InfluxDB | None, drawn: series.Series | None = None
 ) -> None:
     """Writes a closed record's points, and those of its series where there is one.
 
-    What InfluxDB does not take is kept beside the record, for the next command that finds it up.
+    What InfluxDB does not take is kept beside the record, for the next command that finds it up;
+    without a word where none runs.
     """
     lines = [run_line(record), *(step_line(record, step) for step in record.steps)]
     if drawn:
         lines += series_lines(record, drawn)
-    if not write_or_keep(influxdb, record.testid, "history", lines):
+    if not write_or_keep(influxdb, record.testid, "history", lines) and influxdb:
         warn(
-            "InfluxDB does not answer: this run's history is kept and written by the next "
+            "InfluxDB took no write: this run's history is kept and written by the next "
             "./lab run or ./lab runs that finds it up"
         )
 
@@ -46,7 +47,7 @@ def write_confidence(records: Iterable[RunRecord], text: str, influxdb: InfluxDB
         kept += not write_or_keep(influxdb, record.testid, "confidence", [point])
     if kept:
         warn(
-            f"InfluxDB does not answer: the verdict on {kept} runs is kept and written by the next "
+            f"InfluxDB took no write: the verdict on {kept} runs is kept and written by the next "
             "./lab run or ./lab runs that finds it up"
         )
 

@@ -3,6 +3,7 @@
 import os
 import platform
 import resource
+from collections.abc import Mapping
 from pathlib import Path
 
 import psutil
@@ -60,7 +61,10 @@ def most_users() -> list[tuple[int, str]]:
     return sorted(limits)
 
 
-def host_record(cores: Cores | None = None) -> Host:
+def host_record(
+    cores: Cores | None = None, own: Mapping[str, int | str | None] | None = None
+) -> Host:
+    """`own`: limits that driver and target have of their own, other than this machine's."""
     limits: dict[str, int | str | None] = {"open_files": open_files()}
     for name, path in _SYSCTLS.items():
         text = sysctl(path)
@@ -69,5 +73,5 @@ def host_record(cores: Cores | None = None) -> Host:
         kernel=platform.release(),
         cpus=os.cpu_count() or 1,
         cores=HostCores(driver=list(cores.driver), target=list(cores.target)) if cores else None,
-        limits=limits,
+        limits={**limits, **(own or {})},
     )

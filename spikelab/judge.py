@@ -8,6 +8,7 @@ capacity search judges the same step by its counts (`judge_by_bounds`), which ma
 import math
 from collections.abc import Sequence
 
+from spikelab.drivers.locust_processes import locust_processes
 from spikelab.drivers.summary import PhaseSummary
 from spikelab.plans.phases import Phase
 from spikelab.plans.scripts import DriverName
@@ -36,8 +37,8 @@ def generator_limited(use: Use | None, cpus: int, driver: DriverName) -> bool | 
     """Whether the driver was short of CPU; None where it was not measured."""
     if use is None:
         return None
-    # The lab's Locust is one process, which runs on one core at a time.
-    usable = 1 if driver == "locust" else cpus
+    # Each of Locust's processes runs on one core at a time.
+    usable = min(locust_processes(), cpus) if driver == "locust" else cpus
     crowded = max(_LIMITED_WAITING_PER_CPU * cpus, _LIMITED_WAITING_PER_CORE_USED * use.cores)
     return use.waiting > crowded or use.cores > _LIMITED_SHARE_OF_CORES * usable
 

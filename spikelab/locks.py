@@ -4,7 +4,7 @@ import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -61,6 +61,11 @@ def alone(lock_file: Path, who: str) -> Iterator[None]:
             say(f"{who}: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+def changing_the_stack() -> AbstractContextManager[None]:
+    """Of two commands that start or stop components, the second waits for the first."""
+    return alone(paths.STATE / "stack.lock", "another ./lab command is changing the stack")
 
 
 def going_run() -> str | None:

@@ -17,7 +17,9 @@ from spikelab.plans.model import Plan
 from spikelab.plans.phases import Phase
 from spikelab.record import RunRecord, Step
 from spikelab.resources import fill_resources
+from spikelab.runtime.replicas import REPLICA
 from spikelab.steps import build_step, judge
+from spikelab.stores.gaps import gaps
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
 from spikelab.stores.samples import good_answer_seconds, missing_samples, waves
@@ -57,14 +59,18 @@ class RunFigures:
         self._repeat = repeat
         self._prometheus = prometheus
         self._influxdb = influxdb
-        self._target: Usage | None = None
+        self._targets: list[Usage] = []
         self.reasons: list[str] = []
 
     def fill_steps(
         self, happened: Sequence[PhaseSummary], driver: Usage, components: Mapping[str, Usage]
     ) -> None:
         """The steps, from the driver's summary and what the processes used."""
-        self._target = components.get("target")
+        self._targets = [
+            usage
+            for name, usage in components.items()
+            if name == "target" or REPLICA.fullmatch(name)
+        ]
         for phase, summary in zip(self._plan.phases, happened, strict=True):
             self.reasons += spoiled(phase, summary, self._plan.spike)
             if not phase.judged:
@@ -103,7 +109,20 @@ class RunFigures:
                 self._prometheus, record.started, record.ended, before.born
             )
             self._fill_server_means(before)
-            fill_resources(record.steps, self._prometheus, self._target)
+            fill_resources(record.steps, self._prometheus, self._targets, record.host.target_cpus)
+
+    def note_gaps(self) -> None:
+        """Warns of the time in which Prometheus recorded nothing."""
+        record = self._record
+        assert record.ended is not None
+        began, ended = record.started.timestamp(), record.ended.timestamp()
+        with self._incomplete("nobody knows whether its series have gaps"):
+            for begin, end in gaps(self._prometheus, began, ended):
+                self._warn(
+                    f"Prometheus recorded nothing for {end - begin:.0f} s, from second "
+                    f"{begin - began:.0f} of this run on: its series lack them, and what was "
+                    "counted meanwhile shows after them"
+                )
 
     def _fill_server_means(self, before: Baseline) -> None:
         path = self._plan.request.path.partition("?")[0]
@@ -119,7 +138,7 @@ class RunFigures:
         kept = write_events(influxdb, map(self._event, self._plan.phases, happened))
         if kept:
             self._warn(
-                f"InfluxDB does not answer: {kept} phases of this run are kept and written by the "
+                f"InfluxDB took no write: {kept} phases of this run are kept and written by the "
                 "next ./lab run or ./lab runs that finds it up"
             )
 

@@ -26,8 +26,12 @@ def require_stack(runtime: Runtime, plan: Plan) -> None:
     needed = {"prometheus", *plan.components}
     if not plan.foreign_urls:
         needed |= {"target", "sockets"}
+    states = {each.name: each.state for each in runtime.status()}
+    # One that was left out is stopped. One that has died would leave holes in the run's history.
+    if states.get("influxdb", "stopped") != "stopped":
+        needed.add("influxdb")
     # One that was started a moment ago has answered its health check, whatever its state is called.
-    up = {each.name for each in runtime.status() if each.state in ("running", "starting")}
+    up = {name for name, state in states.items() if state in ("running", "starting")}
     missing = sorted(needed - up)
     if missing:
         optional = ",".join(sorted(set(missing) & set(plan.components)))

@@ -3,21 +3,24 @@
 from collections.abc import Sequence
 
 from spikelab.record import Resources, Step
+from spikelab.signals.core import OF_LAB_TARGET
 from spikelab.stores.prometheus import Prometheus
 from spikelab.usage import Usage
 
-_TARGET = '{job="target"}'
+_SELECTOR = f'job="target", {OF_LAB_TARGET}'
+_TARGET = f"{{{_SELECTOR}}}"
 # A JVM's metrics count nanoseconds, those of most other programs seconds.
 _CPU = (
     f"sum(rate(process_cpu_time_ns_total{_TARGET}[WINDOW])) / 1e9"
     f" or sum(rate(process_cpu_seconds_total{_TARGET}[WINDOW]))"
 )
-_CPUS = f"min(system_cpu_count{_TARGET})"
-# Infinite without a limit.
-_CPU_QUOTA = f"min(cgroup_cpu_quota_cores{_TARGET})"
+# Of each replica the lower one: a quota is infinite without a limit, and a JVM rounds it up.
+_CORES = (
+    f'sum(min by (instance) ({{__name__=~"system_cpu_count|cgroup_cpu_quota_cores", {_SELECTOR}}}))'
+)
 # What a JVM has taken from the system is the nearest that it says of itself.
 _MEMORY = (
-    f"max(max_over_time(process_resident_memory_bytes{_TARGET}[WINDOW]))"
+    f"max(max_over_time(sum(process_resident_memory_bytes{_TARGET})[WINDOW:1s]))"
     f" or max(max_over_time(sum(jvm_memory_committed_bytes{_TARGET})[WINDOW:1s]))"
 )
 _OPEN_FILES = (
@@ -31,30 +34,39 @@ _WORKERS = (
 )
 
 
-def fill_resources(steps: Sequence[Step], prometheus: Prometheus, target: Usage | None) -> None:
+def fill_resources(
+    steps: Sequence[Step], prometheus: Prometheus, targets: Sequence[Usage], cpus: int
+) -> None:
     """Each step's resources, from the scrapes within it.
 
-    `target`: the process as the lab itself sees it, which knows its resident memory; where it
-    cannot be seen, the target's own word is taken. A step needs two scrapes (4 s) to show its CPU.
+    `targets`: the processes, of the target and its replicas, as the lab itself sees them, which
+    knows their resident memory; where it cannot be seen, their own word is taken. `cpus`: how many
+    all of them share. A step needs two scrapes (4 s) to show its CPU.
     Raises LabError when Prometheus does not answer.
     """
     for step in steps:
-        step.resources = _used(step, prometheus, target)
+        step.resources = _used(step, prometheus, targets, cpus)
 
 
-def _used(step: Step, prometheus: Prometheus, target: Usage | None) -> Resources:
+def _used(step: Step, prometheus: Prometheus, targets: Sequence[Usage], cpus: int) -> Resources:
     window = f"{max(1, round((step.ended - step.started).total_seconds() * 1000))}ms"
 
     def seen(expression: str) -> float | None:
         return prometheus.value(expression.replace("WINDOW", window), step.ended)
 
-    cpu, cpus, quota = (seen(expression) for expression in (_CPU, _CPUS, _CPU_QUOTA))
-    cores = min((each for each in (cpus, quota) if each), default=None)
-    memory = (target and target.memory_between(step.started, step.ended)) or seen(_MEMORY)
+    cpu, cores = seen(_CPU), seen(_CORES)
+    memory = _resident(step, targets) or seen(_MEMORY)
     files, workers = seen(_OPEN_FILES), seen(_WORKERS)
     return Resources(
-        cpu_share=None if cpu is None or cores is None else round(cpu / cores, 4),
+        cpu_share=None if cpu is None or not cores else round(cpu / min(cores, cpus), 4),
         memory_bytes=None if memory is None else int(memory),
         open_files=None if files is None else int(files),
         worker_threads_share=None if workers is None else round(workers, 4),
     )
+
+
+def _resident(step: Step, targets: Sequence[Usage]) -> int | None:
+    """The peaks of all together; None where one was not seen."""
+    peaks = [usage.memory_between(step.started, step.ended) for usage in targets]
+    known = [peak for peak in peaks if peak is not None]
+    return sum(known) if known and len(known) == len(peaks) else None

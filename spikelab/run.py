@@ -148,7 +148,7 @@ class Run:
                 compose=list(made_from.compose),
             ),
             connections=Connections(policy=self._policy()),
-            host=host_record(self.cell.cores),
+            host=host_record(self.cell.cores, self.runtime.limits()),
         )
 
     def _policy(self) -> ConnectionPolicy:
@@ -191,6 +191,7 @@ class Run:
         figures = RunFigures(record, self.plan, variant, repeat, self.prometheus, self.influxdb)
         figures.fill_steps(happened, process.usage, components)
         figures.fill_target(self.view, self.capacity, baseline)
+        figures.note_gaps()
         self.gone = self.stores.missing()
         gone = [f"{name} went away during the run" for name in self.gone]
         self._close(record, [*figures.reasons, *gone])

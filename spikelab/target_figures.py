@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from spikelab.errors import LabError
 from spikelab.record import Connections, QueueWait, now
+from spikelab.signals.core import OF_LAB_TARGET
 from spikelab.stores.prometheus import Prometheus
 from spikelab.target_view import Capacity
 
@@ -31,12 +32,20 @@ def settle(prometheus: Prometheus, ended: datetime) -> None:
 
 
 def _stored(prometheus: Prometheus, ended: datetime) -> bool:
-    # A scrape is stored whole, under the time at which it began.
-    scraped = prometheus.query('min by (job) (timestamp(up{job=~"target|sockets"}))')
-    if len(scraped) < 2 or min(scraped.values()) < ended.timestamp():
+    if not scraped_since(prometheus, ended):
         return False
     evaluated = prometheus.evaluated(_RULE)
     return evaluated is not None and evaluated >= ended
+
+
+def scraped_since(prometheus: Prometheus, ended: datetime, at: datetime | None = None) -> bool:
+    """Whether the lab's own target and its sockets were, from that moment on; as it is known `at`
+    a moment, None: now."""
+    # A scrape is stored whole, under the time at which it began. Of those that answer: a replica
+    # that is not there is waited for until the scrape times out.
+    up = f'up{{job=~"target|sockets", {OF_LAB_TARGET}}}'
+    scraped = prometheus.query(f"min by (job) (timestamp({up}) and {up} == 1)", at)
+    return len(scraped) == 2 and min(scraped.values()) >= ended.timestamp()
 
 
 def connections(
@@ -49,7 +58,8 @@ def connections(
 ) -> Connections:
     """Prediction from settings and limit, measurement from the sockets alone."""
     window = _window(started, ended)
-    seen = prometheus.value(f"count_over_time(sockets_established[{window}s])", ended) or 0
+    established = f"sockets_established{{{OF_LAB_TARGET}}}"
+    seen = prometheus.value(f"max(count_over_time({established}[{window}s]))", ended) or 0
     if seen < _ENOUGH_SCRAPES * (ended - started).total_seconds():
         raise LabError(f"Prometheus has only {seen:.0f} scrapes of this run's {window} seconds")
     return Connections(
@@ -87,17 +97,20 @@ def server_mean(
 
     `path` as that timer names it; None where it counted nothing there.
     """
-    seconds, there = "http_server_requests_seconds", f'{{uri="{path}"}}'
-    total = prometheus.value(_gained(f"{seconds}_sum{there}", started, until, born))
-    count = prometheus.value(_gained(f"{seconds}_count{there}", started, until, born))
+    seconds, there = "http_server_requests_seconds", f'uri="{path}"'
+    total = prometheus.value(_gained(f"{seconds}_sum", started, until, born, there))
+    count = prometheus.value(_gained(f"{seconds}_count", started, until, born, there))
     return round(total / count, 9) if total is not None and count else None
 
 
-def _gained(series: str, started: datetime, until: datetime, born: float | None) -> str:
+def _gained(
+    series: str, started: datetime, until: datetime, born: float | None, selector: str = ""
+) -> str:
     """What a counter or histogram of the target gained in that time.
 
     What this process counted before is not in it; a process before it counted something else.
     """
+    series = f"{series}{{{OF_LAB_TARGET}, {selector}}}"
     after = f"sum(last_over_time({series}[1m] @ {until.timestamp():.3f}))"
     age_ms = int((started.timestamp() - (born or 0)) * 1000)
     if age_ms <= 0:
@@ -112,5 +125,7 @@ def _window(started: datetime, ended: datetime) -> int:
 
 
 def _peak(prometheus: Prometheus, series: str, window: int, ended: datetime) -> int | None:
-    value = prometheus.value(f"max(max_over_time({series}[{window}s]))", ended)
+    # Of all replicas together. Twice as often as it is scraped: no scrape lies between two steps.
+    together = f"sum({series}{{{OF_LAB_TARGET}}})"
+    value = prometheus.value(f"max_over_time({together}[{window}s:500ms])", ended)
     return None if value is None else int(value)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -47,53 +47,75 @@ class Capacity:
 
 
 class TargetView:
-    """Reads the management port and the sockets exporter directly, without waiting for a scrape."""
+    """Reads management ports and sockets exporters directly, without waiting for a scrape: of the
+    target, and of its replicas where there are any, added up."""
 
     def __init__(self, endpoints: Endpoints) -> None:
-        self._metrics = f"{endpoints.management}/actuator/prometheus"
-        self._sockets = f"{endpoints.sockets}/metrics"
+        places = ((endpoints.management, endpoints.sockets), *endpoints.replicas)
+        self._metrics = [f"{management}/actuator/prometheus" for management, _ in places]
+        self._sockets = [f"{sockets}/metrics" for _, sockets in places]
 
     def activity(self) -> Activity:
-        sockets = read_samples(self._sockets, "port")
-        target = read_samples(self._metrics)
+        sockets = [read_samples(url, "port") for url in self._sockets]
+        targets = [read_samples(url) for url in self._metrics]
         return Activity(
             established=_count(sockets, "sockets_established"),
             accept_queue=_count(sockets, "sockets_accept_queue_depth"),
-            worker_queue=_count(target, "tomcat_worker_queue_depth"),
-            busy_threads=_count(target, "tomcat_threads_busy_threads"),
+            worker_queue=_count(targets, "tomcat_worker_queue_depth"),
+            busy_threads=_count(targets, "tomcat_threads_busy_threads"),
         )
 
     def effective_settings(self) -> dict[str, float | None]:
         """Setting → value as the target exports it; None: unlimited."""
-        samples = read_samples(self._metrics, "name")
-        return {
-            name: None if math.isinf(value) else value
-            for (metric, name), value in samples.items()
-            if metric == "tomcat_setting"
-        }
+        return _settings(self._metrics[0])
+
+    def settings_of_all(self) -> list[dict[str, float | None]]:
+        """The same of the target and of each replica."""
+        return [_settings(url) for url in self._metrics]
 
     def capacity(self) -> Capacity | None:
         """From the settings and the kernel's limit alone; None while nothing listens."""
-        limit = first(read_samples(self._sockets, "port"), "sockets_accept_queue_limit")
         settings = self.effective_settings()
         connections = settings.get("TOMCAT_MAX_CONNECTIONS")
         accept_count = settings.get("TOMCAT_ACCEPT_COUNT")
-        if limit is None or connections is None or accept_count is None:
+        limits = [
+            first(read_samples(url, "port"), "sockets_accept_queue_limit") for url in self._sockets
+        ]
+        known = [limit for limit in limits if limit is not None]
+        if len(known) < len(limits) or connections is None or accept_count is None:
             return None
-        return Capacity(int(connections + limit + 1), int(limit), int(accept_count))
+        return Capacity(
+            predicted=int(sum(connections + limit + 1 for limit in known)),
+            accept_queue_limit=int(sum(known)),
+            accept_count=int(accept_count) * len(known),
+        )
 
     def listen_overflows(self) -> int:
-        return _count(read_samples(self._sockets), "sockets_listen_overflows_total")
+        return _count(
+            [read_samples(url) for url in self._sockets], "sockets_listen_overflows_total"
+        )
 
     def start_time(self) -> float | None:
-        """When the target's process started, in epoch seconds; None when it does not answer."""
-        with suppress(LabError):
-            return first(read_samples(self._metrics), "process_start_time_seconds")
-        return None
+        """When the target's process started, in epoch seconds, of several the last; None when one
+        does not answer."""
+        found = []
+        for url in self._metrics:
+            with suppress(LabError):
+                found.append(first(read_samples(url), "process_start_time_seconds"))
+        started = [each for each in found if each is not None]
+        return max(started) if len(started) == len(self._metrics) else None
 
 
-def _count(samples: Samples, name: str) -> int:
-    return int(first(samples, name) or 0)
+def _settings(url: str) -> dict[str, float | None]:
+    return {
+        name: None if math.isinf(value) else value
+        for (metric, name), value in read_samples(url, "name").items()
+        if metric == "tomcat_setting"
+    }
+
+
+def _count(samples: Sequence[Samples], name: str) -> int:
+    return int(sum(first(each, name) or 0 for each in samples))
 
 
 def prepare_target(
@@ -110,6 +132,8 @@ def prepare_target(
     if not runtime.target_started_with(build, cores):
         say(f"restarting the target: {build or 'its own build'}, {cores or 'on all CPUs'}")
         runtime.restart_target(settings, build, cores)
+        # Its replicas come and go with its build.
+        view = TargetView(runtime.endpoints())
     elif fresh or _differs(view, settings):
         say("restarting the target with the run's settings")
         runtime.restart_target(settings, build, cores)
@@ -125,9 +149,12 @@ def prepare_target(
 
 def _differs(view: TargetView, settings: Mapping[str, Value]) -> bool:
     try:
-        effective = view.effective_settings()
+        return any(_differ(each, settings) for each in view.settings_of_all())
     except LabError:
         return True
+
+
+def _differ(effective: Mapping[str, float | None], settings: Mapping[str, Value]) -> bool:
     if settings["TOMCAT_VIRTUAL_THREADS"]:
         # Then the worker threads are unlimited, whatever the setting says.
         settings = {k: v for k, v in settings.items() if effective.get(k, 0.0) is not None}

@@ -14,6 +14,7 @@ from spikelab.runtime.locust_program import locust_program
 from spikelab.tools import ensure_built
 
 _LOCK = paths.REQUIREMENTS / "dev.lock"
+_AT_ONCE = 4
 _SCRIPTS = (
     "lab",
     "host/start-target",
@@ -21,6 +22,7 @@ _SCRIPTS = (
     "host/start-proxy",
     "host/start-redis",
     ".ci/run",
+    ".ci/engine",
 )
 
 
@@ -31,12 +33,19 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
     """
     _install_packages()
     ensure_built()
-    if not pytest_arguments:
-        for check in CHECKS:
-            check()
-    selection = ["-m", "not slow"] if fast else []
+    if pytest_arguments:
+        return _pytest("not slow" if fast else "", pytest_arguments)
+    for check in CHECKS:
+        check()
+    quick = "not slow and " if fast else ""
+    # Most tests wait most of their time. What another test beside it would spoil runs alone.
+    beside = _pytest(f"{quick}not alone", ["-n", str(_AT_ONCE), "--dist", "loadfile"])
+    return _pytest(f"{quick}alone", []) or beside
+
+
+def _pytest(marked: str, arguments: Sequence[str]) -> int:
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *selection, *pytest_arguments],
+        [sys.executable, "-m", "pytest", "-m", marked, *arguments],
         cwd=paths.ROOT,
         env={**os.environ, "LAB_RUNTIME": "host"},
         check=False,
@@ -56,8 +65,9 @@ def _lint() -> None:
     _call("ruff format", [str(tool / "ruff"), "format", "--check", "."])
     _call("mypy", [sys.executable, "-m", "mypy"])
     _lint_locust()
-    _call("shellcheck", [str(tool / "shellcheck"), *_SCRIPTS])
-    _call("hadolint", [str(tool / "hadolint"), *_named(tracked, "Dockerfile")])
+    scripts = [*_SCRIPTS, *_ending(tracked, ".sh")]
+    _call("shellcheck", [str(tool / "shellcheck"), *scripts])
+    _call("hadolint", [str(tool / "hadolint"), *_ending(tracked, "Dockerfile")])
     _call("yamllint", [str(tool / "yamllint"), "--strict", *_ending(tracked, ".yml", ".yaml")])
 
 
@@ -144,10 +154,6 @@ def _tracked() -> list[str]:
         check=True,
     )
     return [name for name in said.stdout.splitlines() if (paths.ROOT / name).is_file()]
-
-
-def _named(names: Sequence[str], wanted: str) -> list[str]:
-    return [name for name in names if Path(name).name == wanted]
 
 
 def _ending(names: Sequence[str], *suffixes: str) -> list[str]:

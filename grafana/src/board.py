@@ -109,7 +109,11 @@ def variables() -> list[dashboard.QueryVariable]:
         _choice("phase", "Phase", "A phase of the plan.", f"label_values({load}, phase)"),
         _choice("name", "Request", "A request's name.", f"label_values({answers}, name)"),
         _choice(
-            "target", "Target", "The server under load.", "label_values(tomcat_setting, target)"
+            "target",
+            "Target",
+            "The server under load.",
+            # Of a service of the user's, the exporter alone has series.
+            'label_values({__name__=~"tomcat_setting|sockets_listening"}, target)',
         ),
     ]
 

@@ -1,8 +1,10 @@
-"""The bearer token of this process's users: TOKEN, or one that the target mints."""
+"""The bearer token of this process's users: TOKEN, what the file TOKEN_FILE holds, or one that the
+target mints."""
 
 import json
 import os
 import urllib.request
+from pathlib import Path
 from typing import Any
 
 from gevent.lock import Semaphore
@@ -25,8 +27,12 @@ class Token:
 
     def forget(self, **_: Any) -> None:
         """The next run asks again: the target may have another key by then."""
-        self._token = os.environ.get("TOKEN", "")
-        self._problem = ""
+        self._token = self._problem = ""
+        try:
+            self._token = _given()
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "is no text"
+            self._problem = f"no token: TOKEN_FILE={os.environ['TOKEN_FILE']}: {reason}"
 
     def get(self, host: str) -> str:
         """The token. Raises TokenError."""
@@ -45,6 +51,12 @@ class Token:
         except (OSError, ValueError, KeyError, TypeError) as error:
             cure = "set TOKEN, or let the target mint tokens"
             self._problem = f"no token from POST {url}: {error}; {cure}"
+
+
+def _given() -> str:
+    # From a file where others could read the environment.
+    file = os.environ.get("TOKEN_FILE")
+    return os.environ.get("TOKEN") or (Path(file).read_text().strip() if file else "")
 
 
 def _mint(url: str) -> str:

@@ -11,11 +11,14 @@ from spikelab import doctor as doctor_command
 from spikelab import tables
 from spikelab.cli.app import command
 from spikelab.cli.options import RuntimeOption
-from spikelab.console import out, say
+from spikelab.console import out, say, warn
 from spikelab.errors import EXIT_FAILED, EXIT_OK, LabError, RunInterruptedError, UsageError
-from spikelab.locks import going_run
+from spikelab.locks import going_run, no_run
+from spikelab.retention import VARIABLE, forget_raw_samples, require_age
 from spikelab.runtime import COMPONENTS, Runtime
 from spikelab.runtime.choice import choose, current, remember
+from spikelab.stack_settings import load_stack_settings
+from spikelab.stores.influxdb import InfluxDB
 
 
 @command("up")
@@ -41,6 +44,7 @@ def start(asked: str | None, without: Sequence[str] = (), on_demand: Sequence[st
     if on_demand and (going := going_run()):
         # Redis restarts the target, and either takes its share of the machine.
         raise LabError(f"a run is going: {going}: wait for it, or stop it with Ctrl-C")
+    age = require_age(load_stack_settings().values[VARIABLE])
     runtime, reason = choose(asked)
     say(f"runtime: {runtime.name} ({reason})")
     # Before the start: `down` has to find what an interrupted `up` has begun.
@@ -52,12 +56,28 @@ def start(asked: str | None, without: Sequence[str] = (), on_demand: Sequence[st
             "interrupted: what has started stays up: ./lab down stops it"
         ) from error
     addresses = runtime.endpoints()
+    if addresses.influxdb:
+        _forget(addresses.influxdb, age)
     for name in ("target", "prometheus", "influxdb", "redis", "grafana"):
         if getattr(addresses, name):
             say(f"{name:<10} {getattr(addresses, name)}")
     for name, url in (addresses.proxy or {}).items():
         say(f"{'proxy':<10} {url} ({name})")
     return runtime
+
+
+def _forget(url: str, age: str) -> None:
+    """Not beside a run, which would measure it."""
+    try:
+        with no_run() as idle:
+            forgotten = forget_raw_samples(InfluxDB(url), age) if idle else []
+        if not idle and age != "0":
+            say(f"a run is going: raw samples older than {age} stay until the next ./lab up")
+    except LabError as error:
+        warn(f"raw samples older than {age} are still there: {error}")
+        return
+    if forgotten:
+        say(f"deleted raw samples older than {age} ({VARIABLE}); phases and runs stay")
 
 
 @command("down")

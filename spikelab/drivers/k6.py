@@ -8,7 +8,7 @@ from pathlib import Path
 from spikelab.drivers import Job
 from spikelab.drivers.k6_bodies import read_bodies
 from spikelab.drivers.k6_summary import read_summary, remove_requests
-from spikelab.drivers.process import ask
+from spikelab.drivers.process import ask, was_killed
 from spikelab.drivers.summary import PhaseSummary
 from spikelab.plans.model import Plan
 from spikelab.plans.scripts import DriverName
@@ -75,7 +75,7 @@ class K6:
     def why_failed(self, code: int, log: Path) -> str | None:
         if code in _VALID_EXITS:
             return None
-        reason = _EXITS.get(code, "killed" if code < 0 else "unknown")
+        reason = _EXITS.get(code, "killed" if code < 0 or was_killed(code) else "unknown")
         said = _last_word(log.read_text(errors="replace").splitlines())
         return f"k6 ended with {code} ({reason}): {said} (see {log.name} of the run)"
 

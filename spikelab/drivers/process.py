@@ -68,6 +68,11 @@ class DriverProcess:
         return psutil.Process(pid) if pid and psutil.pid_exists(pid) else None
 
 
+def was_killed(code: int) -> bool:
+    """Whether it was SIGKILL that ended it: a process, or a container's first one."""
+    return code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+
 def ask(command: DriverCommand) -> str:
     """What a command prints, e.g. its version."""
     return subprocess.run(

@@ -19,7 +19,8 @@ ON_DEMAND = ("redis", "proxy")
 class Endpoints:
     """Base URLs, each without a trailing slash; None for a component that is not there.
 
-    `proxy` has one for each topology: sidecar, headers, tunnel, tunnel_sidecar, tls.
+    `proxy` has one for each topology: sidecar, headers, tunnel, tunnel_sidecar, tls. `replicas`: of
+    further targets behind the proxy, where each tells its metrics and where its sockets'.
     """
 
     target: str
@@ -30,6 +31,7 @@ class Endpoints:
     grafana: str | None
     redis: str | None = None
     proxy: Mapping[str, str] | None = None
+    replicas: Sequence[tuple[str, str]] = ()
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,9 @@ class Runtime(Protocol):
 
     def cpus(self) -> frozenset[int]:
         """The CPUs that driver and target can be bound to; empty where they cannot."""
+
+    def limits(self) -> Mapping[str, int | str | None]:
+        """Those of driver and target that are not this machine's, as the record names them."""
 
     def require_build(self, build: TargetBuild) -> None:
         """Raises UsageError when this runtime cannot start the target so."""

@@ -59,6 +59,11 @@ def address(settings: StackSettings, component: str) -> str:
     return f"{bind_address(settings, component)}:{settings.port(PORTS[component][0])}"
 
 
+def start_command(component: str) -> str:
+    """What a user types to have it started."""
+    return "./lab up" + (f" --with {component}" if component in ON_DEMAND else "")
+
+
 def components_wanted(without: Sequence[str], on_demand: Sequence[str]) -> list[str]:
     """The components to start, in that order. Raises UsageError for a wrong choice."""
     for name in without:

@@ -13,6 +13,8 @@ from spikelab.runtime import COMPONENTS, ON_DEMAND
 
 # Each component's service.
 SERVICES = {name: name for name in COMPONENTS} | {"sockets": "sockets-exporter"}
+# On images that the lab's tests build where the official ones cannot be had.
+STAND_IN_LABEL = "spikelab.stand-in"
 _ANSWER_SECONDS = 10
 
 
@@ -31,11 +33,14 @@ def compose_command(
 
 
 def compose(
-    *arguments: str, files: Sequence[Path] = (), env: Mapping[str, str] | None = None
+    *arguments: str,
+    files: Sequence[Path] = (),
+    env: Mapping[str, str] | None = None,
+    profiles: bool = True,
 ) -> str:
     """What it prints. Raises LabError with its own last line."""
     result = subprocess.run(
-        compose_command(*arguments, files=files),
+        compose_command(*arguments, files=files, profiles=profiles),
         env={**os.environ, **(env or {})},
         capture_output=True,
         text=True,
@@ -49,12 +54,18 @@ def compose(
     return result.stdout
 
 
-def containers() -> dict[str, dict[str, str]]:
+def containers() -> dict[str, dict[str, Any]]:
     """Service → what `docker compose ps` says of its container."""
     return rows_of(compose("ps", "--all", "--format", "json"))
 
 
-def rows_of(said: str) -> dict[str, dict[str, str]]:
+def published_ports(rows: Mapping[str, Mapping[str, Any]]) -> set[int]:
+    """This machine's ports that these containers have."""
+    rows_of_ports = (row.get("Publishers") or () for row in rows.values())
+    return {port.get("PublishedPort", 0) for ports in rows_of_ports for port in ports}
+
+
+def rows_of(said: str) -> dict[str, dict[str, Any]]:
     """Service → its row: one a line, or before Compose 2.21 all of them in one list."""
     found = [json.loads(each) for each in said.splitlines() if each.strip()]
     rows = [row for each in found for row in (each if isinstance(each, list) else [each])]
@@ -71,6 +82,32 @@ def inspected(kind: str, name: str, template: str) -> Any:
         check=False,
     )
     return json.loads(said.stdout) if said.returncode == 0 else None
+
+
+def has_image(name: str) -> bool:
+    """Whether the engine has it; a stand-in of the tests does not count."""
+    labels = inspected("image", name, "[{{json .Config.Labels}}]")
+    return labels is not None and STAND_IN_LABEL not in (labels[0] or {})
+
+
+def pulled_images() -> list[str]:
+    """The images of a plain `up` that are not built here."""
+    services = json.loads(compose("config", "--format", "json", profiles=False))["services"]
+    return sorted({each["image"] for each in services.values() if "build" not in each})
+
+
+def remove_networks() -> None:
+    """Those of the project that the lab's own file does not name and nobody uses."""
+    project = json.loads(compose("config", "--format", "json", profiles=False))["name"]
+    label = f"label=com.docker.compose.project={project}"
+    said = subprocess.run(
+        ["docker", "network", "ls", "--quiet", "--filter", label],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    for network in said.stdout.split():
+        succeeds("docker", "network", "rm", network)
 
 
 def process_id(container: str) -> int:

@@ -15,6 +15,7 @@ from spikelab.errors import UsageError
 from spikelab.record import write_json
 from spikelab.runtime import TargetBuild
 from spikelab.runtime.builds import fingerprint, services_of
+from spikelab.runtime.replicas import REPLICA
 
 LABEL = "spikelab.target"
 _CPUSET_FILE = paths.COMPOSE_FILE.with_name("docker-compose.cpuset.yml")
@@ -42,7 +43,8 @@ class ContainerStart:
         """Writes the last of the files, which is the lab's own."""
         if self.files:
             self.files[-1].parent.mkdir(parents=True, exist_ok=True)
-            write_json(self.files[-1], {"services": {"target": self._target()}})
+            targets = ["target", *(name for name in self.services if REPLICA.fullmatch(name))]
+            write_json(self.files[-1], {"services": dict.fromkeys(targets, self._target())})
 
     def _target(self) -> dict[str, Any]:
         target: dict[str, Any] = {"labels": {LABEL: _literal(json.dumps(self.label))}}

@@ -1,19 +1,18 @@
 """The docker runtime: Docker Compose with compose/docker-compose.yml, nothing else."""
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 
-from spikelab import paths
 from spikelab.console import say, working
+from spikelab.container_limits import require_threads
 from spikelab.cores import Cores, chosen_cores
-from spikelab.errors import UsageError
+from spikelab.errors import LabError
+from spikelab.locks import changing_the_stack
 from spikelab.runtime import (
     COMPONENTS,
     ON_DEMAND,
@@ -22,15 +21,25 @@ from spikelab.runtime import (
     Endpoints,
     RunningBuild,
     TargetBuild,
+    engine,
 )
-from spikelab.runtime.addresses import address, components_wanted, published, topologies
+from spikelab.runtime.addresses import (
+    PORTS,
+    address,
+    bind_address,
+    components_wanted,
+    published,
+    start_command,
+    topologies,
+)
 from spikelab.runtime.compose import (
     SERVICES,
     compose,
     compose_command,
     containers,
     process_id,
-    succeeds,
+    published_ports,
+    remove_networks,
 )
 from spikelab.runtime.container_start import (
     ContainerStart,
@@ -39,6 +48,9 @@ from spikelab.runtime.container_start import (
     require_mountable,
     with_cpuset,
 )
+from spikelab.runtime.driver_container import RESULTS, driver_container
+from spikelab.runtime.ports import require_free
+from spikelab.runtime.replicas import REPLICA, replicas, running_replicas, strays, unseen
 from spikelab.runtime.running_container import (
     changed_services,
     image_id,
@@ -47,6 +59,7 @@ from spikelab.runtime.running_container import (
 )
 from spikelab.stack_settings import load_stack_settings
 from spikelab.target_settings import Value
+from spikelab.units import parse_whole_number
 
 # Inside the compose network every service listens on its standard port.
 _INSIDE = Endpoints(
@@ -58,9 +71,9 @@ _INSIDE = Endpoints(
     grafana="http://grafana:3000",
     redis="redis://redis:6379",
 )
-_RESULTS = "/results"
-_PULL_PROBE_SECONDS = 30
-_PULL_SECONDS = 600
+# A container that dies again and again would be waited for without end. A machine at work on other
+# things takes a minute and a half.
+_WAIT = ("--wait", "--wait-timeout", "180")
 
 
 class DockerRuntime:
@@ -73,45 +86,38 @@ class DockerRuntime:
         # Of the build that runs, for the drivers that follow.
         self._overrides: tuple[Path, ...] = ()
 
-    @staticmethod
-    def unusable() -> str | None:
-        """Why docker can't be used here, in a clause; None when it can."""
-        if shutil.which("docker") is None:
-            return "there is no docker here"
-        if succeeds("docker", "info") is False:
-            return "no container engine answers"
-        if not succeeds("docker", "compose", "version"):
-            return "docker has no compose plugin"
-        images = subprocess.run(
-            compose_command("config", "--images", profiles=False),
-            capture_output=True,
-            text=True,
-            check=False,
-        ).stdout.split()
-        missing = [image for image in images if not succeeds("docker", "image", "inspect", image)]
-        pulled = [image for image in missing if not image.startswith("spikelab-")]
-        if pulled and not succeeds(
-            "docker", "pull", "--quiet", pulled[0], seconds=_PULL_PROBE_SECONDS
-        ):
-            return f"the image {pulled[0]} is not here and cannot be pulled"
-        return None
+    unusable = staticmethod(engine.unusable)
 
     def up(self, without: Sequence[str], on_demand: Sequence[str] = ()) -> None:
-        self._start(components_wanted(without, on_demand), "--build")
+        wanted = components_wanted(without, on_demand)
+        with changing_the_stack():
+            # What was started on demand and runs comes along: a changed file may change it as well.
+            running = self._running()
+            also = sorted(running.intersection(ON_DEMAND).difference(wanted))
+            left_out = [name for name in without if name not in running]
+            if left_out:
+                # One that has stopped would count as one that has died. Its data stay.
+                compose("rm", "--force", *left_out)
+            # Grafana needs InfluxDB, which would come along.
+            none = "influxdb" in left_out and "grafana" in wanted
+            self._start([*wanted, *also], "--build", *(["--scale", "influxdb=0"] if none else []))
 
     def require(self, on_demand: Sequence[str]) -> None:
-        running = self._running()
-        missing = [name for name in on_demand if name not in running]
-        if "redis" in missing:
-            missing.append("target")
-        if missing:
-            # What they depend on runs, and is not to be made anew under the running target.
-            self._start(missing, "--no-deps")
+        with changing_the_stack():
+            running = self._running()
+            missing = [name for name in on_demand if name not in running]
+            if "redis" in missing:
+                missing.append("target")
+            if missing:
+                # What they depend on runs, and is not to be made anew under the running target.
+                self._start(missing, "--no-deps")
 
     def down(self) -> bool:
         running = any(component.running for component in self.status())
-        with working("stopping the containers"):
+        with changing_the_stack(), working("stopping the containers"):
             compose("--profile", "*", "down", "--remove-orphans")
+            # Of override files: the way out to a service of the user's own.
+            remove_networks()
         return running
 
     def status(self) -> list[ComponentStatus]:
@@ -123,29 +129,27 @@ class DockerRuntime:
         ]
 
     def endpoints(self) -> Endpoints:
-        return published(self.settings, self._running())
+        return replace(published(self.settings, self._running()), replicas=replicas(containers()))
 
     def driver_endpoints(self) -> Endpoints:
         ports = self.settings.defaults
         return replace(_INSIDE, proxy=topologies(lambda name: f"http://proxy:{ports[name]}"))
 
     def cpus(self) -> frozenset[int]:
-        said = subprocess.run(
-            ["docker", "info", "--format", "{{.NCPU}}"], capture_output=True, text=True, check=False
-        ).stdout.strip()
-        return frozenset(range(int(said) if said.isdigit() else 0))
+        return engine.cpus()
+
+    def limits(self) -> dict[str, int | str | None]:
+        values = self.settings.values
+        return {
+            "open_files": parse_whole_number(values["OPEN_FILES"]),
+            "somaxconn": parse_whole_number(values["SOMAXCONN"]),
+            "port_range": values["LOCAL_PORT_RANGE"],
+        }
 
     def require_build(self, build: TargetBuild) -> None:
         require_mountable(build)
-        image = build.image
-        if image and image_id(image) is None:
-            with working(f"pulling {image}"):
-                pulled = succeeds("docker", "pull", "--quiet", image, seconds=_PULL_SECONDS)
-            if not pulled:
-                raise UsageError(
-                    f"image {image} is not here and cannot be pulled: build it, or load it with "
-                    "docker load"
-                )
+        if build.image:
+            engine.require_image(build.image)
 
     def restart_target(
         self,
@@ -153,42 +157,56 @@ class DockerRuntime:
         build: TargetBuild | None = None,
         cores: Cores | None = None,
     ) -> None:
+        require_threads(self.settings.values, settings)
         start = _start_of(build, cores)
-        before = target_label().get("services", [])
-        start.write()
-        # The services that override files brought along go with them.
-        gone = ["--remove-orphans"] if {*before} - {*start.services} else []
-        compose(
-            "up",
-            "--detach",
-            "--wait",
-            "--force-recreate",
-            "--no-deps",
-            *gone,
-            "target",
-            *changed_services({*before, *start.services}, start),
-            files=start.files,
-            env=_as_text(settings) | _broker(self._running()) | start.env,
-        )
+        with changing_the_stack():
+            before = target_label().get("services", [])
+            start.write()
+            others = strays(containers(), {*before, *start.services})
+            if others:
+                say(f"taking away what was not started for this: {', '.join(others)}")
+            # The services that override files brought along go with them.
+            gone = ["--remove-orphans"] if {*before, *others} - {*start.services} else []
+            compose(
+                "up",
+                "--detach",
+                *_WAIT,
+                "--force-recreate",
+                "--no-deps",
+                *gone,
+                "target",
+                *changed_services({*before, *start.services}, start),
+                files=start.files,
+                env=_as_text(settings) | _broker(self._running()) | start.env,
+            )
+            if hidden := unseen(containers()):
+                raise LabError(f"the engine does not say where {', '.join(hidden)} can be reached")
         self._overrides = build.compose if build else ()
 
     def target_started_with(self, build: TargetBuild | None, cores: Cores | None) -> bool:
-        same = target_label() == _start_of(build, cores).label
+        start, rows = _start_of(build, cores), containers()
+        targets = ["target", *running_replicas(rows)]
+        same = (
+            not strays(rows, start.services)
+            and not unseen(rows)
+            and all(target_label(name) == start.label for name in targets)
+        )
         if same:
             self._overrides = build.compose if build else ()
         return same
 
     def driver_path(self, name: str, testid: str) -> str:
-        return f"{_RESULTS}/{name}"
+        return f"{RESULTS}/{name}"
 
     def driver_script(self, driver: str, script: str) -> str:
         return f"{script}.py" if driver == "locust" else f"{script}.js"
 
     def process_ids(self) -> dict[str, int]:
         rows = containers()
+        services = SERVICES | {name: name for name in rows if REPLICA.fullmatch(name)}
         ids = {
             name: process_id(rows[service]["ID"])
-            for name, service in SERVICES.items()
+            for name, service in services.items()
             if service in rows
         }
         return {name: pid for name, pid in ids.items() if pid and psutil.pid_exists(pid)}
@@ -201,37 +219,8 @@ class DockerRuntime:
         testid: str,
         dashboard_port: int | None = None,
     ) -> DriverCommand:
-        name = f"spikelab-{driver}-{testid.lower()}"
-        env = dict(env)
-        options = [
-            "--user",
-            f"{os.getuid()}:{os.getgid()}",
-            "--volume",
-            f"{paths.RESULTS / testid}:{_RESULTS}",
-        ]
-        if dashboard_port:
-            env["K6_WEB_DASHBOARD_HOST"] = "0.0.0.0"
-            options += ["--publish", f"127.0.0.1:{dashboard_port}:{dashboard_port}"]
-        options += [word for key in env for word in ("--env", key)]
-        return DriverCommand(
-            compose_command(
-                "--profile",
-                driver,
-                "run",
-                "--rm",
-                "--no-TTY",
-                "--no-deps",
-                "--name",
-                name,
-                *options,
-                driver,
-                *arguments,
-                files=self._overrides,
-            ),
-            # The service's own K6_OUT gives way to the outputs on the command line.
-            env,
-            pid_argv=["docker", "inspect", "--format", "{{.State.Pid}}", name],
-            remove_argv=["docker", "rm", "--force", name],
+        return driver_container(
+            driver, arguments, env, testid, overrides=self._overrides, dashboard_port=dashboard_port
         )
 
     def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
@@ -251,16 +240,20 @@ class DockerRuntime:
         )
 
     def log_command(self, component: str, follow: bool) -> list[str]:
+        if SERVICES[component] not in containers():
+            raise LabError(f"{component} has no log yet: {start_command(component)} starts it")
         return compose_command(
             "logs",
             "--tail",
             "100",
             *(["--follow"] if follow else []),
-            SERVICES.get(component, component),
+            SERVICES[component],
         )
 
-    def _start(self, names: Sequence[str], option: str) -> None:
+    def _start(self, names: Sequence[str], *options: str) -> None:
+        """Under the lock of whoever calls it: what it sees must still be so when it starts."""
         services = [SERVICES[name] for name in names]
+        self._require_free_ports(names)
         running = self._running()
         cores = chosen_cores(self.settings.values, self.cpus(), separate=False)
         start = _start_of(None, cores)
@@ -269,13 +262,26 @@ class DockerRuntime:
             say("restarting the target: it learns of the broker only at its start")
             env |= running_settings()
         start.write()
+        # What a variant's override files have started goes with its build.
+        brought = "target" in names and target_label().get("services")
+        gone = ["--remove-orphans"] if brought else []
+        up = ("up", "--detach", *_WAIT, *options, *gone, *services)
         with working("starting the containers"):
-            compose("up", "--detach", "--wait", option, *services, files=start.files, env=env)
+            compose(*up, files=start.files, env=env)
+
+    def _require_free_ports(self, names: Sequence[str]) -> None:
+        """Of these, what the stack does not publish already can be."""
+        own = published_ports(containers())
+        for name in names:
+            for variable in PORTS[name]:
+                port = self.settings.port(variable)
+                if port not in own:
+                    require_free(bind_address(self.settings, name), port, name, variable)
 
     def _running(self) -> set[str]:
         return {component.name for component in self.status() if component.running}
 
-    def _status(self, name: str, row: Mapping[str, str] | None) -> ComponentStatus:
+    def _status(self, name: str, row: Mapping[str, Any] | None) -> ComponentStatus:
         where = address(self.settings, name)
         if row is None:
             return ComponentStatus(name, "stopped", where)

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
 
@@ -11,7 +10,7 @@ from spikelab.console import say, working
 from spikelab.cores import DRIVER_CPUS, TARGET_CPUS, Cores, chosen_cores, usable_cpus
 from spikelab.errors import LabError
 from spikelab.health import wait_healthy
-from spikelab.locks import alone
+from spikelab.locks import changing_the_stack
 from spikelab.runtime import (
     COMPONENTS,
     ON_DEMAND,
@@ -27,6 +26,7 @@ from spikelab.runtime.addresses import (
     bind_address,
     components_wanted,
     published,
+    start_command,
 )
 from spikelab.runtime.grafana import ADVICE, find_grafana
 from spikelab.runtime.locust_program import locust_program
@@ -45,6 +45,7 @@ from spikelab.runtime.target_env import (
     started_with,
     write_target_env,
 )
+from spikelab.runtime.token_file import named_token_file
 from spikelab.stack_settings import StackSettings, load_stack_settings, target_settings_of
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.target_settings import Value, load_target_declaration
@@ -82,7 +83,7 @@ class HostRuntime:
         cores = chosen_cores(self.asked.values, self.cpus(), separate=False)
         require_binding(cores)
         ensure_built()
-        with _changing_the_stack():
+        with changing_the_stack():
             self._refuse_other_settings()
             if not self.supervisor.running() and (left := orphans()):
                 say("stopping what a supervisord that died has left")
@@ -105,7 +106,7 @@ class HostRuntime:
     def require(self, on_demand: Sequence[str]) -> None:
         for name in on_demand:
             require_program(name)
-        with _changing_the_stack():
+        with changing_the_stack():
             if not self.supervisor.running():
                 raise LabError("the stack is not running: start it with ./lab up")
             running = self._running()
@@ -120,7 +121,7 @@ class HostRuntime:
             left = orphans()
             stop(left)
             return bool(left)
-        with _changing_the_stack(), working("stopping the stack"):
+        with changing_the_stack(), working("stopping the stack"):
             self.supervisor.shutdown()
         return True
 
@@ -139,6 +140,9 @@ class HostRuntime:
     def cpus(self) -> frozenset[int]:
         return usable_cpus()
 
+    def limits(self) -> dict[str, int | str | None]:
+        return {}
+
     def require_build(self, build: TargetBuild) -> None:
         require_startable(build)
 
@@ -150,7 +154,7 @@ class HostRuntime:
     ) -> None:
         require_binding(cores)
         start = start_variables(build, cores)
-        with _changing_the_stack():
+        with changing_the_stack():
             self.supervisor.stop_program("target")
             self._require_free_ports("target")
             self._write_target_env(settings, start, broker="redis" in self._running())
@@ -173,7 +177,7 @@ class HostRuntime:
     ) -> DriverCommand:
         program = locust_program() if driver == "locust" else paths.BIN / driver
         # Beside the system's own authorities: the proxy's certificate is of this installation's.
-        host = {"SSL_CERT_DIR": str(CA_FOLDER)}
+        host = {"SSL_CERT_DIR": str(CA_FOLDER), **named_token_file()}
         if dashboard_port:
             host["K6_WEB_DASHBOARD_HOST"] = "127.0.0.1"
         return DriverCommand([str(program), *arguments], {**env, **host})
@@ -197,7 +201,7 @@ class HostRuntime:
     def log_command(self, component: str, follow: bool) -> list[str]:
         log = paths.LOGS / f"{component}.log"
         if not log.exists():
-            raise LabError(f"{component} has no log yet: ./lab up starts it")
+            raise LabError(f"{component} has no log yet: {start_command(component)} starts it")
         return ["tail", "-n", "100", *(["-F"] if follow else []), str(log)]
 
     def _wanted(self, without: Sequence[str], on_demand: Sequence[str]) -> list[str]:
@@ -329,7 +333,3 @@ class HostRuntime:
             "PROMETHEUS_URL": self.settings.url("PROMETHEUS_PORT"),
             "INFLUXDB_URL": self.settings.url("INFLUXDB_PORT"),
         }
-
-
-def _changing_the_stack() -> AbstractContextManager[None]:
-    return alone(paths.STATE / "stack.lock", "another ./lab command is changing the stack")

@@ -35,5 +35,6 @@ def write_targets(settings: StackSettings, components: Sequence[str]) -> None:
 def _on_host(group: dict[str, Any], settings: StackSettings) -> dict[str, Any]:
     """The same group at this machine's addresses, found by the port that the service has inside."""
     ports = [int(address.rpartition(":")[2]) for address in group["targets"]]
-    names = [settings.port_name_by_default(port) for port in ports]
+    # Once each: replicas are a matter of containers.
+    names = dict.fromkeys(settings.port_name_by_default(port) for port in ports)
     return {**group, "targets": [f"{settings.bind}:{settings.port(name)}" for name in names]}

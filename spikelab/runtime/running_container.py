@@ -12,7 +12,7 @@ from spikelab.stack_settings import target_settings_of
 from spikelab.target_settings import load_target_declaration
 
 # Services whose network is another's: made anew with it.
-_FOLLOWERS = {"target-network": ("sockets-exporter", "proxy")}
+_FOLLOWERS = {"target-network": ("sockets-exporter",)}
 
 
 def image_id(image: str) -> str | None:
@@ -21,21 +21,22 @@ def image_id(image: str) -> str | None:
     return found
 
 
-def _target_config() -> dict[str, Any]:
-    """How the target's container is configured; empty where there is none."""
-    row = containers().get(SERVICES["target"])
+def _config(service: str) -> dict[str, Any]:
+    """How a service's container is configured; empty where there is none."""
+    row = containers().get(service)
     return (inspected("container", row["ID"], "{{json .Config}}") if row else None) or {}
 
 
-def target_label() -> dict[str, Any]:
-    """What the target was started with besides its settings; empty: its own build on all CPUs."""
-    label: dict[str, Any] = json.loads((_target_config().get("Labels") or {}).get(LABEL) or "{}")
+def target_label(service: str = SERVICES["target"]) -> dict[str, Any]:
+    """What the target, or a replica, was started with besides its settings; empty: its own build on
+    all CPUs."""
+    label: dict[str, Any] = json.loads((_config(service).get("Labels") or {}).get(LABEL) or "{}")
     return label
 
 
 def running_settings() -> dict[str, str]:
     """The settings that the target runs with, whatever compose/.env says now."""
-    pairs = (text.partition("=") for text in _target_config().get("Env") or ())
+    pairs = (text.partition("=") for text in _config(SERVICES["target"]).get("Env") or ())
     values = {name: value for name, _, value in pairs}
     return target_settings_of(values, load_target_declaration().settings)
 

@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from spikelab import paths
+
 
 class Source(StrEnum):
     """A store, by the uid of its data source in Grafana."""
@@ -89,6 +91,10 @@ RUN = 'testid=~"$testid", driver=~"$driver"'
 PHASE = RUN + ', phase=~"$phase"'
 REQUEST = PHASE + ', name=~"$name"'
 TARGET = 'target=~"$target"'
+# The lab's own, by the label of all its scrapes (prometheus/targets): a service of the user's, with
+# an exporter beside it, has another. Replicas have the same.
+LAB_TARGET = paths.TARGET.name
+OF_LAB_TARGET = f'target="{LAB_TARGET}"'
 
 
 def peak(series: str) -> str:

@@ -16,6 +16,8 @@ PHASES = Signal(
     },
 )
 
+# Replicas change theirs one after another, and that is one change.
+_EFFECTIVE = f"max by (target, name) (tomcat_setting{{{TARGET}}})"
 SETTING_CHANGE = Signal(
     name="setting_change",
     title="{{name}} = {{value}}",
@@ -24,8 +26,7 @@ SETTING_CHANGE = Signal(
     colour=Colour.LIMIT,
     expressions={
         Source.PROMETHEUS: 'count_values by (target, name) ("value", '
-        f"tomcat_setting{{{TARGET}}} "
-        f"!= last_over_time(tomcat_setting{{{TARGET}}}[10m] offset $__interval))"
+        f"{_EFFECTIVE} != last_over_time({_EFFECTIVE}[10m:5s] offset $__interval))"
     },
     every="5s",
 )

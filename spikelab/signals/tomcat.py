@@ -37,7 +37,7 @@ CONNECTIONS_MAXIMUM = Signal(
     colour=Colour.LIMIT,
     expressions={
         Source.PROMETHEUS: (
-            f'max by (target) (tomcat_setting{{{TARGET}, name="TOMCAT_MAX_CONNECTIONS"}})'
+            f'sum by (target) (tomcat_setting{{{TARGET}, name="TOMCAT_MAX_CONNECTIONS"}})'
         )
     },
     every="2s",

@@ -1,6 +1,7 @@
 """InfluxDB 1.x over its HTTP API (`/ping`, `/query`, `/write`)."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -72,8 +73,21 @@ class InfluxDB:
         try:
             response = client.post(f"{self.url}/{path}", timeout=seconds, **arguments)
             response.raise_for_status()
+        except httpx.HTTPStatusError as error:
+            raise LabError(
+                f"InfluxDB at {self.url} refused /{path}: {_reason(error.response)}"
+            ) from error
         except httpx.HTTPError as error:
             raise LabError(
                 f"InfluxDB at {self.url} does not answer /{path} ({error}): ./lab status"
             ) from error
         return response
+
+
+def _reason(response: httpx.Response) -> str:
+    said = response.text.strip()
+    with suppress(ValueError, KeyError, TypeError):
+        said = str(response.json()["error"])
+    # It takes no new series until it is started again, whatever room there is by then.
+    cure = ": make room, then see docs/reliability.md" if "no space left" in said else ""
+    return f"{said or response.status_code}{cure}"

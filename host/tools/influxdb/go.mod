@@ -2,7 +2,10 @@ module spikelab/host/tools/influxdb
 
 go 1.26.0
 
-tool github.com/influxdata/influxdb/cmd/influxd
+tool (
+	github.com/influxdata/influxdb/cmd/influx
+	github.com/influxdata/influxdb/cmd/influxd
+)
 
 require (
 	cloud.google.com/go v0.51.0 // indirect
@@ -61,6 +64,7 @@ require (
 	github.com/mitchellh/reflectwalk v1.0.1 // indirect
 	github.com/mschoch/smat v0.0.0-20160514031455-90eadee771ae // indirect
 	github.com/opentracing/opentracing-go v1.0.3-0.20180606204148-bd9c31933947 // indirect
+	github.com/peterh/liner v1.0.1-0.20180619022028-8c1271fcf47f // indirect
 	github.com/philhofer/fwd v1.0.0 // indirect
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/pkg/term v0.0.0-20180730021639-bffc007b7fd5 // indirect
@@ -86,6 +90,7 @@ require (
 	golang.org/x/oauth2 v0.0.0-20200107190931-bf48bf16ab8d // indirect
 	golang.org/x/sync v0.0.0-20201020160332-67f06af15bc9 // indirect
 	golang.org/x/sys v0.0.0-20201119102817-f84b799fce68 // indirect
+	golang.org/x/term v0.0.0-20201126162022-7de9c90e9dd1 // indirect
 	golang.org/x/text v0.3.3 // indirect
 	golang.org/x/time v0.0.0-20190308202827-9d24e82272b4 // indirect
 	golang.org/x/tools v0.0.0-20210106214847-113979e3529a // indirect
