@@ -1,81 +1,42 @@
 """What goes wrong while load is on: the run says what is true, and nothing is lost that it had."""
 
-import contextlib
-import os
+import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
-import yaml
 
-from tests.stack.conftest import Lab, in_state, wait_until
-
-
-def plan(tmp_path: Path, **changes: Any) -> str:
-    """A rate of 100/s on a fast answer for 20 s, or what of it is changed."""
-    data = {
-        "name": "fault",
-        "about": "a rate while something goes wrong",
-        "script": {"k6": "steady", "locust": "hello"},
-        "request": {"path": "/hello?ms=5", "timeout": "3s"},
-        "phases": [
-            {"name": "before", "kind": "rate", "value": 100, "duration": "5s"},
-            {"name": "during", "kind": "rate", "value": 100, "duration": "25s"},
-        ],
-        "slo": ["success >= 99%", "p99 < 1s"],
-        **changes,
-    }
-    path = tmp_path / "fault.yaml"
-    path.write_text(yaml.safe_dump(data))
-    return str(path)
+from spikelab.errors import LabError
+from spikelab.http_client import client
+from tests.faults import meanwhile, phase, plan, said
+from tests.reliability import saw, seconds_until
+from tests.stack.conftest import Lab, in_state
+from tests.stack.processes import freeze, give_way, kill_and_hold, process_of
 
 
-def process_of(lab: Lab, name: str) -> psutil.Process:
-    """The one process of this lab whose program has this name."""
-    found = [psutil.Process(pid) for pid in lab.processes()]
-    return next(each for each in found if _program(each) == name)
+def row(
+    fault: str,
+    component: str,
+    outcome: str,
+    record: dict[str, Any],
+    recovered_seconds: float | None = None,
+) -> None:
+    saw(
+        fault,
+        *("host", component, "run"),
+        outcome,
+        record=record,
+        recovered_seconds=recovered_seconds,
+        recovered_by="by itself",
+    )
 
 
-def _program(process: psutil.Process) -> str:
-    try:
-        return Path((process.cmdline() or [""])[0]).name
-    except psutil.Error:
-        return ""
-
-
-def meanwhile(lab: Lab, work: Callable[[], None], phase: str = "during") -> "Future[None]":
-    """Does something once the phase has begun. Await the result: a fault that never happened must
-    fail the test."""
-    known = len(lab.records())
-
-    def wait_and_work() -> None:
-        wait_until(lambda: len(lab.records()) > known, 90, "the run has begun")
-        testid = lab.records()[-1]["testid"]
-        wait_until(lambda: _begun(lab, testid, phase), 60, f"{phase} has begun")
-        work()
-
-    return ThreadPoolExecutor(1).submit(wait_and_work)
-
-
-def _begun(lab: Lab, testid: str, phase: str) -> bool:
-    rows = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{testid}'")
-    return phase in [row["phase"] for row in rows]
-
-
-def freeze(lab: Lab, name: str, seconds: float) -> None:
-    time.sleep(1)  # the phase before has its last answers
-    process = process_of(lab, name)
-    process.suspend()
-    time.sleep(seconds)
-    process.resume()
-
-
+@pytest.mark.alone
 def test_a_frozen_target_shows_in_an_open_loop(lab: Lab, tmp_path: Path) -> None:
     frozen = meanwhile(lab, lambda: freeze(lab, "java", 5))
     record = lab.run(plan(tmp_path), exit_code=99)
@@ -88,8 +49,11 @@ def test_a_frozen_target_shows_in_an_open_loop(lab: Lab, tmp_path: Path) -> None
     assert during["latency_with_failures_seconds"]["p99"] is None
     assert during["generator"]["limited"] is False
     assert during["verdict"] == "fail"
+    failed = f"{during['failures']} of {during['requests']} requests failed"
+    row("frozen for 5 s, open loop", "the target", f"{failed}, {during['dropped']} dropped", record)
 
 
+@pytest.mark.alone
 def test_the_same_freeze_hides_in_a_closed_loop(lab: Lab, tmp_path: Path) -> None:
     users = [
         {"name": name, "kind": "users", "value": 10, "period": "100ms", "duration": duration}
@@ -103,20 +67,23 @@ def test_the_same_freeze_hides_in_a_closed_loop(lab: Lab, tmp_path: Path) -> Non
     assert during["failures"] <= 20
     assert during["latency_seconds"]["p99"] < 1
     assert record["verdict"] == "pass"
+    failed = f"{during['failures']} of {during['requests']} requests failed: users wait with it"
+    row("frozen for 5 s, closed loop", "the target", failed, record)
 
 
+@pytest.mark.alone
 def test_a_starved_generator_decides_nothing(lab: Lab, tmp_path: Path) -> None:
     spin = "import time\nend = time.time() + 25\nwhile time.time() < end: pass"
     hogs: list[subprocess.Popen[bytes]] = []
 
     def starve() -> None:
-        _give_way(process_of(lab, "k6"))
+        give_way(process_of(lab, "k6"))
         hogs.extend(subprocess.Popen([sys.executable, "-c", spin]) for _ in range(8))
 
     starved = meanwhile(lab, starve)
     phases = [
-        {"name": "before", "kind": "rate", "value": 100, "duration": "5s"},
-        {"name": "during", "kind": "rate", "value": 1000, "duration": "20s"},
+        phase("before", 5),
+        phase("during", 20, 1000),
     ]
     result = lab("run", plan(tmp_path, phases=phases))
     starved.result()
@@ -128,14 +95,8 @@ def test_a_starved_generator_decides_nothing(lab: Lab, tmp_path: Path) -> None:
     assert during["generator"]["limited"] is True
     assert during["verdict"] == "inconclusive"
     assert result.returncode == 3, result.stderr
-
-
-def _give_way(process: psutil.Process) -> None:
-    """The lowest priority for its threads, and for its session where the kernel groups by it."""
-    for thread in process.threads():
-        os.setpriority(os.PRIO_PROCESS, thread.id, 19)
-    with contextlib.suppress(OSError):
-        Path(f"/proc/{process.pid}/autogroup").write_text("19")
+    waiting = f"{during['generator']['waiting']:.1f} of its threads wait for a core"
+    row("starved of CPU", "the driver", waiting, record)
 
 
 @pytest.mark.parametrize("driver", ["k6", "locust"])
@@ -161,6 +122,8 @@ def test_a_killed_driver_leaves_a_closed_region_and_an_invalid_record(
     events = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{record['testid']}'")
     cut = next(event for event in events if event["state"] == "aborted")
     assert cut["timeEnd"] - cut["time"] == pytest.approx(3500, abs=1500)
+    marked = f"{said(record)}; its phase is marked aborted"
+    row(f"killed (SIGKILL) in a run ({driver})", "the driver", marked, record)
 
 
 @pytest.mark.parametrize("driver", ["k6", "locust"])
@@ -168,10 +131,10 @@ def test_influxdb_away_for_20_s_loses_no_request_and_no_event(
     lab: Lab, tmp_path: Path, driver: str
 ) -> None:
     phases = [
-        {"name": "before", "kind": "rate", "value": 100, "duration": "5s"},
-        {"name": "during", "kind": "rate", "value": 100, "duration": "10s"},
-        {"name": "away", "kind": "rate", "value": 100, "duration": "8s"},
-        {"name": "back", "kind": "rate", "value": 100, "duration": "15s"},
+        phase("before", 5),
+        phase("during", 10),
+        phase("away", 8),
+        phase("back", 15),
     ]
     away = meanwhile(lab, lambda: freeze(lab, "influxd", 20))
     sinks = ["--sink", "influxdb"] if driver == "k6" else []
@@ -185,12 +148,59 @@ def test_influxdb_away_for_20_s_loses_no_request_and_no_event(
     assert {event["phase"]: event["state"] for event in events} == dict.fromkeys(
         ["before", "during", "away", "back"], "closed"
     )
+    whole = f"no request late, every phase there; {said(record) or 'nothing lost'}"
+    row(f"frozen for 20 s ({driver})", "InfluxDB", whole, record)
+
+
+@pytest.mark.parametrize("program", ["prometheus", "java"])
+def test_a_killed_program_is_started_again(lab: Lab, tmp_path: Path, program: str) -> None:
+    took: list[float] = []
+
+    def kill() -> None:
+        time.sleep(1)
+        killed = process_of(lab, program)
+        killed.kill()
+        moment = time.time()
+        took.append(seconds_until(lambda: serves(lab, program, moment), 60, f"{program} serves"))
+
+    killed = meanwhile(lab, kill)
+    phases = [phase("before", 2), phase("during", 10)]
+    target = program == "java"
+    record = lab.run(plan(tmp_path, phases=phases), exit_code=1 if target else 0)
+    killed.result()
+    if target:
+        assert (record["valid"], record["verdict"]) == (False, "inconclusive")
+        assert "the target died or was restarted" in record["reasons"][0]
+    else:
+        assert (record["valid"], record["verdict"]) == (True, "pass")
+        assert_drawn_without_its_gap(lab, record)
+    component = "the target" if target else "Prometheus"
+    row("killed (SIGKILL) in a run", component, said(record), record, took[0])
+
+
+def serves(lab: Lab, program: str, since_seconds: float) -> bool:
+    """Whether the target is ready, or Prometheus has recorded something after that moment."""
+    try:
+        if program == "prometheus":
+            return (lab.prometheus.value("max(timestamp(up))") or 0) > since_seconds
+        ready = lab.url("TARGET_MANAGEMENT_PORT") + "/actuator/health/readiness"
+        return client.get(ready, timeout=2).is_success
+    except (LabError, httpx.HTTPError):
+        return False
+
+
+def assert_drawn_without_its_gap(lab: Lab, record: dict[str, Any]) -> None:
+    """Where Prometheus recorded nothing there is no value, and the record says so."""
+    assert any("Prometheus recorded nothing" in warning for warning in record["warnings"])
+    series = json.loads((lab.home / "results" / record["testid"] / "series.json").read_text())
+    holes = [values.count(None) for name, values in series["points"].items() if "rate" in name]
+    assert holes and min(holes) > 0
 
 
 def test_an_influxdb_that_died_costs_raw_samples_that_the_record_counts(
     lab: Lab, tmp_path: Path
 ) -> None:
-    away = meanwhile(lab, lambda: _die(lab, 10))
+    away = meanwhile(lab, lambda: kill_and_hold(lab, 10))
     record = lab.run(plan(tmp_path), "--sink", "influxdb")
     away.result()
     during = record["steps"][1]
@@ -202,25 +212,7 @@ def test_an_influxdb_that_died_costs_raw_samples_that_the_record_counts(
     assert during["raw_samples_missing"] == during["requests"] - stored > 0
     assert any("InfluxDB lacks" in warning for warning in record["warnings"])
     assert set(in_state(lab, record["testid"])) == {"closed"}
-
-
-def _die(lab: Lab, seconds: float) -> None:
-    """Kills InfluxDB, and holds up the one that supervisord starts, before it listens."""
-    killed = process_of(lab, "influxd")
-    killed.kill()
-    wait_until(lambda: _others(lab, killed), 10, "supervisord starts InfluxDB again")
-    new = _others(lab, killed)[0]
-    new.suspend()
-    try:
-        time.sleep(seconds)
-    finally:
-        new.resume()
-
-
-def _others(lab: Lab, killed: psutil.Process) -> list[psutil.Process]:
-    """InfluxDB's processes but the killed one."""
-    found = [psutil.Process(pid) for pid in lab.processes() if pid != killed.pid]
-    return [each for each in found if _program(each) == "influxd"]
+    row("killed (SIGKILL), back after 10 s", "InfluxDB", said(record), record)
 
 
 def test_events_that_could_not_be_written_wait_for_the_next_command(
@@ -249,3 +241,4 @@ def test_events_that_could_not_be_written_wait_for_the_next_command(
     assert lab("runs").returncode == 0
     assert not kept.exists()
     assert in_state(lab, record["testid"]) == ["closed", "closed"]
+    row("away at the end of a run", "InfluxDB", said(record), record)

@@ -7,8 +7,9 @@ import pytest
 
 from spikelab import paths
 from spikelab.drivers.k6_bodies import read_bodies
-from spikelab.events import Event, write_events, write_kept
+from spikelab.events import Event, mark_aborted, write_events, write_kept
 from spikelab.stores.influxdb import InfluxDB
+from tests.unit.records import plain_record
 
 BEGUN = datetime(2026, 11, 21, 1, 2, 3, 250_000, tzinfo=UTC)
 EVENT = Event(
@@ -51,3 +52,15 @@ def test_bodies_are_read_from_a_log_of_k6_and_nonsense_in_it_is_passed_over(
     cut = 'level=info msg="spikelab-body {\\"phase\\":\\"p\\",\\"sta" source=console'
     log.write_text("\n".join([cut, "unrelated", *lines]))
     assert read_bodies(log) == {"p": [f'503: busy "{n}"' for n in (1, 2, 3, 4, 5)]}
+
+
+def test_phases_that_could_not_be_marked_aborted_wait_for_the_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever cut the run off may have cut off InfluxDB as well."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    record = plain_record(ended=EVENT.ended)
+    record.save()
+    for influxdb in (None, InfluxDB("http://127.0.0.1:9")):
+        mark_aborted(influxdb, record, EVENT.ended)
+        assert (record.folder / "events.open").exists()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from spikelab import paths
-from spikelab.history import run_line, step_line, write_confidence
+from spikelab.history import run_line, step_line, write_confidence, write_history
 from spikelab.record import Errors, Latency, RunRecord, Step, TargetRecord
 from spikelab.series import LOAD, QUEUES, written
 from spikelab.stores.influxdb import InfluxDB
@@ -110,3 +110,18 @@ def test_a_verdict_is_a_field_more_and_kept_where_influxdb_is_away(
     assert kept.split(" ")[0] == point.split(" ")[0]
     assert kept.endswith(f' confidence="worse (×1.10, 1.08–1.12, 6 pairs)" {START_MS}\n')
     assert point.endswith(f" {START_MS}")
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_store_that_was_left_out_is_no_warning(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    died: bool,
+) -> None:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    one = record(step(0, 10, 0.3))
+    (tmp_path / one.testid).mkdir()
+    write_history(one, InfluxDB("http://127.0.0.1:1") if died else None)
+    assert (tmp_path / one.testid / "history.lp").read_text().startswith("runs,")
+    assert ("InfluxDB took no write" in capsys.readouterr().err) == died

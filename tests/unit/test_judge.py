@@ -73,7 +73,10 @@ def test_a_generator_at_its_limit_decides_nothing() -> None:
     assert verdict(step(limited=True, failures=1000)) == "inconclusive"
 
 
-def test_a_generator_is_limited_near_all_cores_or_when_its_threads_wait_for_one() -> None:
+def test_a_generator_is_limited_near_all_cores_or_when_its_threads_wait_for_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("LOCUST_PROCESSES", raising=False)
     assert generator_limited(Use(cores=1.9, waiting=0.0), 2, "k6") is True
     assert generator_limited(Use(cores=1.0, waiting=0.3), 2, "k6") is False
     # Locust is one process, and one core is all that it can use.
@@ -82,6 +85,17 @@ def test_a_generator_is_limited_near_all_cores_or_when_its_threads_wait_for_one(
     # Busy beside a busy target, but it got most of what it asked for.
     assert generator_limited(Use(cores=0.8, waiting=1.1), 2, "k6") is False
     assert generator_limited(None, 2, "k6") is None
+
+
+@pytest.mark.parametrize(
+    ("processes", "cores", "limited"),
+    [("2", 1.6, False), ("2", 1.8, True), ("0", 0.9, True), ("8", 3.5, True), ("-1", 3.3, False)],
+)
+def test_locust_has_a_core_for_each_of_its_processes(
+    processes: str, cores: float, limited: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOCUST_PROCESSES", processes)
+    assert generator_limited(Use(cores=cores, waiting=0.0), 4, "locust") is limited
 
 
 def test_drops_of_a_healthy_generator_are_misses() -> None:

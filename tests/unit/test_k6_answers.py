@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,23 @@ def test_a_token_of_the_environment_is_taken(k6: K6Runs, server: Server) -> None
     assert run.code == 0, run.said
     assert {each.headers["Authorization"] for each in server.requests} == {"Bearer secret-given"}
     assert "secret-given" not in run.said
+
+
+def test_a_token_s_file_that_cannot_be_read_stops_what_needs_it(
+    k6: K6Runs, server: Server, tmp_path: Path
+) -> None:
+    file = tmp_path / "token"
+    given = {**authorized(server), "TOKEN_FILE": file}
+    run = k6.run("authz", given)
+    assert run.code == 108
+    (line,) = [line for line in run.said.splitlines() if "no token" in line]
+    assert f"no token: TOKEN_FILE={file}: " in line
+    assert "no such file" in line
+    assert not server.requests
+    assert k6.run("steady", given).code == 0
+    file.write_text("secret-given\n")
+    assert k6.run("authz", given).code == 0
+    assert server.requests[-1].headers["Authorization"] == "Bearer secret-given"
 
 
 def test_a_token_that_cannot_be_had_stops_the_run(k6: K6Runs, server: Server) -> None:

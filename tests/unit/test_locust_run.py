@@ -21,6 +21,8 @@ import pytest
 from spikelab import paths
 from spikelab.runtime.locust_program import locust_program
 
+pytestmark = pytest.mark.alone
+
 LONGEST_SECONDS = 60
 
 
@@ -206,6 +208,20 @@ def test_authorization_takes_the_token_of_the_environment(site: Site) -> None:
     assert code == 0, said
     assert site.authorizations == {"Bearer given"}
     assert "given" not in said
+
+
+@pytest.mark.parametrize(("content", "reason"), [(None, "No such file"), (b"\xff", "is no text")])
+def test_a_token_s_file_that_cannot_be_read_ends_the_run(
+    tmp_path: Path, site: Site, content: bytes | None, reason: str
+) -> None:
+    file = tmp_path / "token"
+    if content:
+        file.write_bytes(content)
+    code, said = run(site, "authz.py", BY_HAND, TOKEN_FILE=str(file))
+    assert code == 1, said
+    assert len(re.findall(f"no token: TOKEN_FILE={file}: {reason}", said)) == 1
+    assert "Traceback" not in said
+    assert not site.requests
 
 
 @pytest.mark.parametrize("processes", [[], ["--processes=1"]])

@@ -1,0 +1,66 @@
+"""A short run, and something that goes wrong in the middle of it."""
+
+import subprocess
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tests.stack.conftest import Lab, wait_until
+
+
+def phase(name: str, seconds: float, rate: int = 100) -> dict[str, Any]:
+    """A phase at a fixed rate."""
+    return {"name": name, "kind": "rate", "value": rate, "duration": f"{seconds}s"}
+
+
+def plan(folder: Path, **changes: Any) -> str:
+    """A rate of 100/s on a fast answer for 30 s, or what of it is changed; returns its file."""
+    data = {
+        "name": "fault",
+        "about": "a rate while something goes wrong",
+        "script": {"k6": "steady", "locust": "hello"},
+        "request": {"path": "/hello?ms=5", "timeout": "3s"},
+        "phases": [phase("before", 5), phase("during", 25)],
+        "slo": ["success >= 99%", "p99 < 1s"],
+        **changes,
+    }
+    path = folder / "fault.yaml"
+    path.write_text(yaml.safe_dump(data))
+    return str(path)
+
+
+def said(record: dict[str, Any]) -> str:
+    """What a run says of itself."""
+    return "; ".join([*record["reasons"], *record["warnings"]])
+
+
+def error_line(result: subprocess.CompletedProcess[str]) -> str:
+    """What a command that failed says at its end: one line, and never a traceback."""
+    assert "Traceback" not in result.stdout + result.stderr, result.stderr
+    line = result.stderr.strip().splitlines()[-1]
+    assert line.startswith("lab: "), result.stderr
+    return line.removeprefix("lab: ")
+
+
+def meanwhile(
+    lab: Lab, work: Callable[[], None], phase: str = "during", known: int | None = None
+) -> "Future[None]":
+    """Does something once the phase has begun. Await the result: a fault that never happened must
+    fail the test. `known`: records before the run; those of now."""
+    before = len(lab.records()) if known is None else known
+
+    def wait_and_work() -> None:
+        wait_until(lambda: len(lab.records()) > before, 90, "the run has begun")
+        testid = lab.records()[-1]["testid"]
+        wait_until(lambda: _begun(lab, testid, phase), 60, f"{phase} has begun")
+        work()
+
+    return ThreadPoolExecutor(1).submit(wait_and_work)
+
+
+def _begun(lab: Lab, testid: str, phase: str) -> bool:
+    rows = lab.influxdb.query(f"SELECT * FROM events WHERE testid = '{testid}'")
+    return phase in [row["phase"] for row in rows]
