@@ -30,8 +30,9 @@ _BEGIN, _END = "<!-- table: python -m tests.reliability -->", "<!-- end of the t
 _PASSING = (
     (re.compile(r"\b\d{8}T\d{6}Z-[\w-]+-[0-9a-f]{4}\b"), "RUN"),
     (re.compile(r"https?://127\.0\.0\.1:\d+"), "URL"),
-    # What a driver said last before it was killed: its progress.
-    (re.compile(r": [\w-]+ +[•↓✓].*?(?= \(see)"), ""),
+    (re.compile(r"127\.0\.0\.1:\d+"), "ADDRESS"),
+    # What a driver said last before it was killed.
+    (re.compile(r"\(killed\): .*? \(see"), "(killed) (see"),
     (re.compile(r"\(pid \d+\)"), "(pid N)"),
     (re.compile(r"spikelab-test-[\w-]+?-(?=[a-z])"), ""),
 )
@@ -116,11 +117,12 @@ def table(document: Mapping[str, Any]) -> str:
     lines = [
         f"Taken {document['taken']} on {document['machine']}.",
         "",
-        "| fault | runtime | what came of it | recovered in | the run |",
-        "|---|---|---|---|---|",
+        "| | fault | runtime | what came of it | recovered in | the run |",
+        "|---|---|---|---|---|---|",
     ]
     for row in document["rows"]:
-        cells = (row["fault"], row["runtime"], row["outcome"], _recovery(row), row["run"])
+        what = (row["component"], row["fault"], row["runtime"])
+        cells = (*what, row["outcome"], _recovery(row), row["run"])
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -140,8 +142,8 @@ def missing(rows: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def main() -> int:
-    """Keeps the newest row of every test and fault; exit code 1 while a test has none."""
-    newest = {(row["test"], row["fault"]): row for row in _seen()}
+    """Keeps the newest row of each test and what it is about; exit code 1 while a test has none."""
+    newest = {(row["test"], row["fault"], row["component"]): row for row in _seen()}
     known = fault_tests()
     rows = [row for row in newest.values() if row["test"].partition("[")[0] in known]
     if absent := missing(rows):
