@@ -65,7 +65,8 @@ class Parameters(BaseModel):
         return self
 
     def _check_variant(self, name: str, *location: int | str) -> None:
-        known = [str(each.get("name")) for each in self.variants if isinstance(each, dict)]
+        variants = self.variants if isinstance(self.variants, list) else []
+        known = [str(each.get("name")) for each in variants if isinstance(each, dict)]
         if name not in known:
             cure = did_you_mean(name, known) if known else " (the plan has none)"
             raise mistake(f"there is no variant '{name}'{cure}", *location)

@@ -33,8 +33,9 @@ def scratch() -> Iterator[Path]:
     folder = Path(tempfile.mkdtemp(prefix="spikelab-fuzz-", dir=memory()))
     before: list[tuple[Any, str, Any]] = [
         (paths, "RESULTS", paths.RESULTS),
-        (console.out, "file", console.out.file),
-        (console.err, "file", console.err.file),
+        # None: the standard stream of the moment, as in a new console.
+        (console.out, "file", None),
+        (console.err, "file", None),
     ]
     paths.RESULTS = folder
     console.out.file = console.err.file = StringIO()
