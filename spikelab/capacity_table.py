@@ -39,9 +39,9 @@ def show_capacity(answer: CapacityAnswer) -> None:
             *_figures(step), *(text(step.resources) for text in shown.values()), _said(step)
         )
     out.print(table)
-    out.print(str(answer), markup=False)
+    out.print(str(answer))
     if answer.overload:
-        out.print(str(answer.overload), markup=False)
+        out.print(str(answer.overload))
 
 
 def _figures(step: CapacityStep) -> list[str]:

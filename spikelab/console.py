@@ -30,11 +30,11 @@ _HEARTBEAT_SECONDS = 15
 
 def say(text: str) -> None:
     """A line of progress."""
-    err.print(text, markup=False)
+    err.print(text)
 
 
 def warn(text: str) -> None:
-    err.print(f"warning: {text}", style="yellow", markup=False)
+    err.print(f"warning: {text}", style="yellow")
 
 
 @contextmanager

@@ -3,7 +3,6 @@
 import ipaddress
 import socket
 from collections.abc import Mapping
-from functools import cache
 from urllib.parse import urlsplit
 
 import psutil
@@ -17,8 +16,6 @@ from spikelab.stack_settings import load_stack_settings, target_settings_of
 from spikelab.target_settings import Value, load_target_declaration
 
 _CONNECT_SECONDS = 5
-# Read once: a sweep asks for the settings of hundreds of runs.
-_declaration = cache(load_target_declaration)
 
 
 def require_stack(runtime: Runtime, plan: Plan) -> None:
@@ -95,6 +92,6 @@ def target_settings(
                 + ", ".join(sorted(plan.foreign_urls))
             )
         return {}
-    declaration = _declaration()
+    declaration = load_target_declaration()
     defaults = target_settings_of(load_stack_settings().values, declaration.settings)
     return declaration.resolve(defaults, plan.target.settings, own, given)

@@ -31,7 +31,7 @@ def show_rates(variants: dict[str, Rates], answers: dict[str, HeldRates]) -> Non
             table.add_row(variant, f"{rate:,.15g}", *_cells(repeats))
     out.print(table)
     for variant, answer in answers.items():
-        out.print(f"{variant or 'it'}: {held_sentence(answer)}", markup=False)
+        out.print(f"{variant or 'it'}: {held_sentence(answer)}")
 
 
 def _cells(repeats: Sequence[Step]) -> list[str | Text]:

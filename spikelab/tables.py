@@ -24,7 +24,7 @@ def show_results(records: Sequence[RunRecord]) -> None:
     """One column a run, so that several stand side by side; before it each run's phases."""
     for record in records:
         if len(record.steps) > 1:
-            out.print(f"{_heading(record)}:", markup=False)
+            out.print(f"{_heading(record)}:")
             show_phases(record.steps)
     table = Table(show_header=len(records) > 1, box=None, pad_edge=False)
     table.add_column("")

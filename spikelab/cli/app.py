@@ -44,5 +44,5 @@ def command(
 
 
 def _end(message: str, code: int) -> NoReturn:
-    err.print(f"lab: {message}", markup=False)
+    err.print(f"lab: {message}")
     raise typer.Exit(code)

@@ -131,7 +131,7 @@ def _mark(name: str, others: Sequence[str]) -> None:
     if others:
         raise UsageError(f"--baseline {name}: this marks it alone: leave out {' '.join(others)}")
     arm = mark_baseline(name)
-    out.print(f"{arm.name} is the baseline of {arm.plan}", markup=False)
+    out.print(f"{arm.name} is the baseline of {arm.plan}")
 
 
 def _of_finished(names: Sequence[str], asked: Asked) -> ComparisonRecord:
@@ -184,7 +184,7 @@ def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoRe
         path = record.save()
         _keep_confidence(record)
         show_comparison(record)
-        out.print(f"comparison {paths.shown(path)}", markup=False)
+        out.print(f"comparison {paths.shown(path)}")
         say_report(record.comparison)
     if json_file is not None:
         found = [record.to_json() for record in records]

@@ -74,7 +74,7 @@ def _write(subject: "Subject", format_name: str, path: Path | None) -> str | Non
     except Exception as error:
         return f"no {format_name}: {type(error).__name__}: {' '.join(str(error).split())}"
     if path:
-        out.print(paths.shown(path), markup=False)
+        out.print(paths.shown(path))
     return None
 
 

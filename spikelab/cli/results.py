@@ -27,8 +27,8 @@ def say_experiment(runtime: Runtime, state: ExperimentState) -> None:
     """Where an experiment's runs and its state are."""
     if grafana := runtime.endpoints().grafana:
         link = runs_url(grafana, state.plan, state.started, state.ended)
-        out.print(f"dashboard  {link}", markup=False)
-    out.print(f"experiment {paths.shown(state.folder / FILE)}", markup=False)
+        out.print(f"dashboard  {link}")
+    out.print(f"experiment {paths.shown(state.folder / FILE)}")
 
 
 def write_or_warn(json_file: Path, result: object) -> None:
@@ -50,4 +50,4 @@ def say_report(name: str) -> None:
     except Exception as error:
         warn(f"no report of {name}: {type(error).__name__}: {error}")
         return
-    out.print(f"report     {paths.shown(path)}", markup=False)
+    out.print(f"report     {paths.shown(path)}")

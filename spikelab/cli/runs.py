@@ -83,8 +83,8 @@ def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) ->
     grafana = runtime.endpoints().grafana
     for record in records:
         if grafana:
-            out.print(f"dashboard  {dashboard_url(grafana, record)}", markup=False)
-        out.print(f"record     {paths.shown(record.folder / 'run.json')}", markup=False)
+            out.print(f"dashboard  {dashboard_url(grafana, record)}")
+        out.print(f"record     {paths.shown(record.folder / 'run.json')}")
     if json_file is not None:
         engine.write_result(json_file, records)
     say_report(records[0].experiment or records[0].testid)
@@ -98,7 +98,7 @@ def runs() -> None:
             close_abandoned(current().endpoints().influxdb)
     tables.show_runs(list(all_records()))
     for plan, name in baselines().items():
-        out.print(f"baseline of {plan}: {name}", markup=False)
+        out.print(f"baseline of {plan}: {name}")
 
 
 @command("plans")

@@ -123,6 +123,6 @@ def write_experiment(json_file: Path, state: ExperimentState) -> None:
 def _exit_code(state: ExperimentState) -> int:
     missing = sweeps.without_valid_run(state)
     if missing:
-        out.print(f"{state.reason}; the same command tries again", markup=False)
+        out.print(f"{state.reason}; the same command tries again")
         return EXIT_FAILED
     return exit_code(state.records())

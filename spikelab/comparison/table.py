@@ -14,7 +14,7 @@ _RIGHT = ("A", "B", "B / A", "95 % interval", "pairs")
 
 def show_comparison(record: ComparisonRecord) -> None:
     """A row a metric and place, the primary one first; then what it means, in a line."""
-    out.print(f"A  {record.a.name}\nB  {record.b.name}", markup=False)
+    out.print(f"A  {record.a.name}\nB  {record.b.name}")
     places = any(result.place for result in record.results)
     judged = record.deciding is not None
     table = Table(box=None, pad_edge=False)
@@ -29,15 +29,15 @@ def show_comparison(record: ComparisonRecord) -> None:
     for result in record.results:
         if result.reason:
             about = " ".join(filter(None, [label(result.metric), show(result.place)]))
-            out.print(f"why        {about}: {result.reason}", markup=False)
+            out.print(f"why        {about}: {result.reason}")
     for each in record.left_out:
         where = " ".join(filter(None, [show(each.place), f"#{each.repeat}"]))
-        out.print(f"left out   {where}: {each.reason}", markup=False)
+        out.print(f"left out   {where}: {each.reason}")
     for note in record.notes:
-        out.print(f"note       {note}", markup=False)
+        out.print(f"note       {note}")
     if record.noise:
         out.print(_noise(record.noise, record.margin))
-    out.print(record.summary, markup=False)
+    out.print(record.summary)
 
 
 def _cells(result: Result) -> list[str]:

@@ -31,7 +31,7 @@ def show_predictions(records: Sequence[RunRecord]) -> None:
         )
     out.print(table)
     agreed = sum(map(within, spikes))
-    out.print(f"{agreed} of {len(spikes)} runs came as predicted", markup=False)
+    out.print(f"{agreed} of {len(spikes)} runs came as predicted")
 
 
 def prediction_figures(record: RunRecord) -> dict[str, str]:
