@@ -75,7 +75,7 @@ class K6:
     def why_failed(self, code: int, log: Path) -> str | None:
         if code in _VALID_EXITS:
             return None
-        reason = _EXITS.get(code, "killed" if code < 0 or was_killed(code) else "unknown")
+        reason = _EXITS.get(code, "killed" if was_killed(code) else "unknown")
         said = _last_word(log.read_text(errors="replace").splitlines())
         return f"k6 ended with {code} ({reason}): {said} (see {log.name} of the run)"
 

@@ -51,7 +51,7 @@ class Locust:
         said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
         wrong = [line for line in said if "ERROR" in line or "CRITICAL" in line]
         last = (wrong or said or ["it said nothing"])[-1].strip()
-        killed = " (killed)" if code < 0 or was_killed(code) else ""
+        killed = " (killed)" if was_killed(code) else ""
         return f"Locust ended with {code}{killed}: {last} (see {log.name} of the run)"
 
     def remove_secrets(self, folder: Path) -> None:

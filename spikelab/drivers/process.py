@@ -69,8 +69,8 @@ class DriverProcess:
 
 
 def was_killed(code: int) -> bool:
-    """Whether it was SIGKILL that ended it: a process, or a container's first one."""
-    return code in (-signal.SIGKILL, 128 + signal.SIGKILL)
+    """Whether a signal ended the process, or SIGKILL a container's first one."""
+    return code < 0 or code == 128 + signal.SIGKILL
 
 
 def ask(command: DriverCommand) -> str:
