@@ -86,7 +86,8 @@ def _spike_seconds(plan: Plan, phase: Phase, variant: Variant | None) -> float |
     own = variant.settings if variant else {}
     settings = load_target_declaration().resolve(plan.target.settings, own)
     given = _MILLISECONDS.search(plan.request.path)
-    delay_ms = int(given[1]) if given else int(settings["TARGET_HELLO_DELAY_MS"])
+    # Of any number of digits: too many are infinite, and the phase's own end comes first.
+    delay_ms = float(given[1] if given else settings["TARGET_HELLO_DELAY_MS"])
     workers = int(settings["TOMCAT_MAX_THREADS"])
     waves = 1 if settings["TOMCAT_VIRTUAL_THREADS"] else math.ceil(phase.value / workers)
     return waves * delay_ms / 1000
