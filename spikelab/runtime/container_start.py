@@ -50,6 +50,9 @@ class ContainerStart:
         target: dict[str, Any] = {"labels": {LABEL: _literal(json.dumps(self.label))}}
         if image := self.label["image"]:
             target["image"] = _literal(image)
+        if cpus := self.label["cpus"]:
+            # docker-compose.cpuset.yml has the target; its replicas are as bound.
+            target["cpuset"] = cpus
         if jar := self.label["jar_file"]:
             mount = {"type": "bind", "source": _literal(jar), "target": _JAR_IN_IMAGE}
             target["volumes"] = [{**mount, "read_only": True}]

@@ -26,6 +26,7 @@ MANIFEST = (
     "Class-Path: lib/one.jar lib/a-long-na\r\n me.jar\r\n"
 )
 CORES = Cores(driver=(0,), target=(1,))
+REPLICAS = paths.COMPOSE_FILE.with_name("docker-compose.replicas.yml")
 
 
 def make_jar(path: Path, manifest: str = MANIFEST) -> Path:
@@ -155,6 +156,16 @@ def test_compose_takes_image_jar_override_and_cpus(tmp_path: Path) -> None:
     assert json.loads(labels["spikelab.target"].replace("$$", "$")) == dict(start.label)
     assert start.label["jar"] == file_hash(jar)
     assert start.services == ["cache"]
+
+
+@pytest.mark.skipif(shutil.which("docker") is None, reason="no docker")
+def test_replicas_have_the_target_s_cpus(tmp_path: Path) -> None:
+    start = container_start(TargetBuild(compose=(REPLICAS,)), CORES, "sha256:abc", tmp_path)
+    start.write()
+    services = composed(start.files, start.env)
+    bound = {name: service.get("cpuset") for name, service in services.items()}
+    assert [bound[name] for name in ("target", "target-2", "target-3")] == ["1"] * 3
+    assert bound["sockets-exporter-2"] is None
 
 
 def test_the_lab_s_own_build_on_all_cpus_needs_no_override() -> None:
