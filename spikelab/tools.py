@@ -62,6 +62,7 @@ def builds() -> list[Build]:
         _own_go_build("sockets-exporter", "the sockets exporter", paths.SOCKETS_EXPORTER),
         _own_go_build("spikelab-init", "what makes the secrets", paths.INIT),
         _target_build(),
+        _archive_build(),
     ]
 
 
@@ -76,6 +77,11 @@ def ensure_built() -> None:
 
 def target_jar() -> Path:
     return paths.BUILD / "spring-tomcat" / "spring-tomcat.jar"
+
+
+def target_archive() -> Path:
+    """Its loaded classes, which host/start-target looks for beside the jar."""
+    return target_jar().with_suffix(".jsa")
 
 
 def target_stamp() -> str:
@@ -204,4 +210,21 @@ def _target_build() -> Build:
         ],
         folder=paths.TARGET,
         needs="mvn",
+    )
+
+
+def _archive_build() -> Build:
+    home = os.environ.get("JAVA_HOME")
+    # As host/start-target chooses it: an archive fits one Java only.
+    java = f"{home}/bin/java" if home else "java"
+    script = paths.ROOT / "host" / "make-archive.sh"
+    return Build(
+        name="target-archive",
+        about="the archive of the target's classes",
+        sources=[target_jar(), script],
+        outputs=[target_archive()],
+        command=[str(script), java, str(target_jar()), str(target_archive())],
+        folder=target_jar().parent,
+        needs=java,
+        env={"TARGET_PORT": "0", "TARGET_MANAGEMENT_PORT": "0"},
     )

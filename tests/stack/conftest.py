@@ -19,9 +19,21 @@ from spikelab.stack_settings import PORT_NAMES
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
 
+# For tests that share the machine with others: without its second compiler the JVM starts with half
+# of the CPU. Where a test of the session has one of these marks, all have the JVM that users have.
+_ONE_COMPILER = {"TARGET_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+_CLOSE_MARKS = ("timed", "alone")
+_java_options: dict[str, str] = {}
+
 # Port → the turn in which it was given last.
 _given: dict[int, int] = {}
 _turns = itertools.count(1)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Of `./lab test` each phase is a session; one that a developer chose may be mixed."""
+    marks = {mark.name for item in session.items for mark in item.iter_markers()}
+    _java_options.update(_ONE_COMPILER if marks.isdisjoint(_CLOSE_MARKS) else {})
 
 
 @dataclass(frozen=True)
@@ -128,7 +140,7 @@ def make_lab(home: Path) -> Lab:
         for name, value in os.environ.items()
         if not name.startswith(("TOMCAT_", "TARGET_", "LAB_"))
     }
-    return Lab({**own, **ports, "LAB_HOME": str(home), "LAB_RUNTIME": "host"})
+    return Lab({**own, **_java_options, **ports, "LAB_HOME": str(home), "LAB_RUNTIME": "host"})
 
 
 def wait_until(condition: Any, seconds: float, what: str) -> None:

@@ -1,0 +1,10 @@
+"""How the target of the host runtime starts."""
+
+from spikelab.tools import target_archive
+from tests.stack.conftest import Lab
+from tests.stack.processes import process_of
+
+
+def test_its_classes_come_from_their_archive(lab: Lab) -> None:
+    mapped = {each.path for each in process_of(lab, "java").memory_maps()}
+    assert str(target_archive()) in mapped
