@@ -4,11 +4,13 @@ import subprocess
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 
 from tests.stack.conftest import Lab, wait_until
+
+T = TypeVar("T")
 
 
 def phase(name: str, seconds: float, rate: int = 100) -> dict[str, Any]:
@@ -32,6 +34,26 @@ def plan(folder: Path, **changes: Any) -> str:
     return str(path)
 
 
+def short_of_cpu(step: dict[str, Any], rate: int) -> bool:
+    """Whether the driver was, or was behind its own schedule: that decides nothing."""
+    behind = step["started_rate"] < 0.98 * rate and not step["failures"]
+    return bool(step["generator"]["limited"]) or behind
+
+
+def assert_unharmed(record: dict[str, Any], rate: int) -> None:
+    """Load and answers are what they are without a fault, by the driver's own count."""
+    assert record["valid"]
+    for step in record["steps"]:
+        assert step["failures"] == 0
+        assert (step["verdict"], step["dropped"]) == ("pass", 0) or short_of_cpu(step, rate)
+
+
+def assert_withheld(record: dict[str, Any]) -> None:
+    """The run has no verdict, and says why."""
+    assert (record["valid"], record["verdict"]) == (False, "inconclusive")
+    assert record["reasons"]
+
+
 def said(record: dict[str, Any]) -> str:
     """What a run says of itself."""
     return "; ".join([*record["reasons"], *record["warnings"]])
@@ -46,17 +68,17 @@ def error_line(result: subprocess.CompletedProcess[str]) -> str:
 
 
 def meanwhile(
-    lab: Lab, work: Callable[[], None], phase: str = "during", known: int | None = None
-) -> "Future[None]":
+    lab: Lab, work: Callable[[], T], phase: str = "during", known: int | None = None
+) -> Future[T]:
     """Does something once the phase has begun. Await the result: a fault that never happened must
     fail the test. `known`: records before the run; those of now."""
     before = len(lab.records()) if known is None else known
 
-    def wait_and_work() -> None:
+    def wait_and_work() -> T:
         wait_until(lambda: len(lab.records()) > before, 90, "the run has begun")
         testid = lab.records()[-1]["testid"]
         wait_until(lambda: _begun(lab, testid, phase), 60, f"{phase} has begun")
-        work()
+        return work()
 
     return ThreadPoolExecutor(1).submit(wait_and_work)
 

@@ -21,7 +21,12 @@ from spikelab import paths
 from spikelab.files import write_whole
 from spikelab.record import write_json
 
-TESTS = ("tests/compose/test_faults.py", "tests/stack/test_faults.py")
+TESTS = (
+    "tests/compose/test_faults_stack.py",
+    "tests/compose/test_faults_stores.py",
+    "tests/compose/test_faults_target.py",
+    "tests/stack/test_faults.py",
+)
 KEPT = paths.ROOT / "tests" / "data" / "reliability.json"
 PAGE = paths.ROOT / "docs" / "reliability.md"
 _SEEN = paths.BUILD / "reliability.jsonl"

@@ -2,21 +2,24 @@
 
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import httpx
+import pytest
 
 from spikelab.errors import LabError
 from spikelab.http_client import client
 from tests.compose.conftest import Stack, make_stack
 from tests.compose.images.stand_ins import Images
+from tests.faults import meanwhile, phase, plan, short_of_cpu
 from tests.reliability import seconds_until
 
+RATE = 50
+ITSELF, UP = "by itself", "by `./lab up`"
 # Volumes of the stores, each a disk of its own that is full soon.
 DISKS = {
     "prometheus": "prometheus-data",
@@ -34,19 +37,53 @@ _HEALTH = {
 _RECOVERY_SECONDS = 60
 _IDLE = ("tail", "-f", "/dev/null")
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Faulty(Generic[T]):
+    """A run in which something went wrong. `fault`: what that returned."""
+
+    record: dict[str, Any]
+    result: subprocess.CompletedProcess[str]
+    fault: T
+
 
 @dataclass(frozen=True)
 class Rig:
-    """A stack whose stores lie on small disks, and what `./lab up` said, twice at once."""
+    """A stack with a helper beside it that harms it. `without`: what `./lab up` leaves out."""
 
     stack: Stack
-    ups: Sequence[subprocess.CompletedProcess[str]]
-    up_seconds: float
+    without: Sequence[str]
 
-    @property
-    def without(self) -> list[str]:
-        """What `./lab up` has to leave out here."""
-        return [] if self.stack.images.grafana else ["--without", "grafana"]
+    def needs_grafana(self) -> None:
+        """Skips what is left of a test."""
+        if not self.stack.images.grafana:
+            pytest.skip("there is no image of Grafana")
+
+    def plan(self, during_seconds: float = 6, after_seconds: float = 0) -> str:
+        """The file of a plan with little load."""
+        phases = [phase("before", 2, RATE), phase("during", during_seconds, RATE)]
+        after = [phase("after", after_seconds, RATE)] if after_seconds else []
+        return plan(self.stack.lab.home, phases=phases + after)
+
+    def run_while(
+        self, fault: Callable[[], T], plan: str, *options: str, exit_code: int = 0
+    ) -> Faulty[T]:
+        """`./lab run PLAN …`, and the fault a second after its phase `during` has begun. It ends
+        with that exit code, or with 3 where the driver was short of CPU."""
+
+        def after_a_second() -> T:
+            time.sleep(1)
+            return fault()
+
+        returned = meanwhile(self.stack.lab, after_a_second)
+        result = self.stack.lab("run", plan, *options)
+        record = self.stack.lab.records()[-1]
+        starved = record["valid"] and any(short_of_cpu(each, RATE) for each in record["steps"])
+        assert result.returncode in {exit_code, 3 if starved else exit_code}, result.stderr
+        assert "Traceback" not in result.stderr
+        return Faulty(record, result, returned.result())
 
     def up(self) -> float:
         """`./lab up`; the seconds that it took."""
@@ -165,19 +202,23 @@ class Rig:
 
 
 @contextmanager
-def make_rig(home: Path, images: Images) -> Iterator[Rig]:
-    with make_stack(home, images) as stack, _disks(stack):
-        begun = time.monotonic()
-        rig = Rig(stack, [], 0)
-        with ThreadPoolExecutor(2) as pool:
-            both = [pool.submit(stack.lab, "up", *rig.without) for _ in range(2)]
-        yield Rig(stack, [each.result() for each in both], time.monotonic() - begun)
+def make_rig(
+    home: Path, images: Images, *, disks: bool = False, grafana: bool = True
+) -> Iterator[Rig]:
+    """One that is not up yet. `disks`: its stores lie on small ones. `grafana`: where there is an
+    image of it."""
+    with make_stack(home, images) as stack:
+        rig = Rig(stack, [] if grafana and images.grafana else ["--without", "grafana"])
+        _start_helper(rig, _make_disks(stack) if disks else [])
+        try:
+            yield rig
+        finally:
+            # At once: Prometheus alone would take up to 10 s to write what nobody reads.
+            docker("rm", "--force", rig.helper, *stack.containers())
 
 
-@contextmanager
-def _disks(stack: Stack) -> Iterator[None]:
-    """The stores' volumes as small disks. The helper keeps them when all others die: they are in
-    memory."""
+def _make_disks(stack: Stack) -> list[str]:
+    """The stores' volumes as small disks, and the options that mount them all."""
     mounts: list[str] = []
     for name in DISKS.values():
         volume = f"{stack.project}_{name}"
@@ -189,25 +230,17 @@ def _disks(stack: Stack) -> Iterator[None]:
             *("--opt", f"o={_DISK_OPTIONS}", volume),
         )
         mounts += ["--volume", f"{volume}:/{name}"]
-    image = stack.compose("config", "--images", "target-network").stdout.split()[0]
-    helper = Rig(stack, [], 0).helper
-    options = [
-        "--detach",
-        "--name",
-        helper,
-        "--network",
-        "none",
-        "--pid",
-        "host",
-        "--cap-add",
-        "KILL",
-    ]
-    docker("run", *options, *mounts, image, *_IDLE)
-    try:
-        yield
-    finally:
-        docker("rm", "--force", helper)
-        stack.remove()
+    return mounts
+
+
+def _start_helper(rig: Rig, mounts: Sequence[str]) -> None:
+    """It keeps the disks while all others are dead: they are in memory."""
+    image = rig.stack.compose("config", "--images", "target-network").stdout.split()[0]
+    docker(
+        *("run", "--detach", "--name", rig.helper, "--network", "none"),
+        *("--pid", "host", "--cap-add", "KILL"),
+        *(*mounts, image, *_IDLE),
+    )
 
 
 def docker(*arguments: str) -> str:

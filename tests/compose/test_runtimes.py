@@ -1,9 +1,10 @@
 """One plan on both runtimes: the same record, the same exit codes, the same words."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -28,6 +29,8 @@ OWN = {
 }
 # Of what was started: Grafana is not on every machine.
 _STARTED = "steps[].component_cpu."
+
+T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +61,7 @@ def both(host: Lab, docker: Lab) -> tuple[Lab, Lab]:
 def test_records_have_the_same_shape(both: tuple[Lab, Lab], tmp_path: Path, driver: str) -> None:
     plan = tmp_path / "alike.yaml"
     plan.write_text(PLAN)
-    records = [record_of(lab, plan, driver) for lab in both]
+    records = at_once(lambda lab: record_of(lab, plan, driver), both)
     assert [record["target"]["runtime"] for record in records] == ["host", "docker"]
     assert [record["valid"] for record in records] == [True, True]
     host, docker = (shape(record) for record in records)
@@ -71,6 +74,12 @@ def test_records_have_the_same_shape(both: tuple[Lab, Lab], tmp_path: Path, driv
     assert different == OWN
     cpu = [{path for path in found if path.startswith(_STARTED)} for found in (host, docker)]
     assert cpu[0] <= cpu[1], "containers' processes are as well known as the host's"
+
+
+def at_once(work: Callable[[Lab], T], labs: Iterable[Lab]) -> list[T]:
+    """The same of each: mostly they wait."""
+    with ThreadPoolExecutor() as pool:
+        return list(pool.map(work, labs))
 
 
 def record_of(lab: Lab, plan: Path, driver: str) -> dict[str, Any]:
@@ -114,7 +123,7 @@ MISTAKES = [
 def test_mistakes_have_one_line_and_one_exit_code(
     both: tuple[Lab, Lab], command: tuple[str, ...], code: int
 ) -> None:
-    results = [lab(*command) for lab in both]
+    results = at_once(lambda lab: lab(*command), both)
     assert [result.returncode for result in results] == [code, code], results
     # Where each lab has its results differs, and nothing else.
     said = [
