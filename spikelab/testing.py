@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from spikelab import paths
@@ -14,7 +15,12 @@ from spikelab.runtime.locust_program import locust_program
 from spikelab.tools import ensure_built
 
 _LOCK = paths.REQUIREMENTS / "dev.lock"
-_AT_ONCE = 4
+# The phases of the tests: what is marked, and how many processes share it. Most tests wait most of
+# their time.
+_PHASES = (("not alone and not timed", 4), ("timed", 2), ("alone", 1))
+# A file at a time and in their order, in which the quick ones come last.
+_SHARED = ("--dist", "loadfile", "--no-loadscope-reorder")
+_SOME_FAILED = 1
 _SCRIPTS = (
     "lab",
     "host/start-target",
@@ -35,19 +41,36 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
     ensure_built()
     if pytest_arguments:
         return _pytest("not slow" if fast else "", pytest_arguments)
-    for check in CHECKS:
-        check()
     quick = "not slow and " if fast else ""
-    # Most tests wait most of their time. What another test beside it would spoil runs alone.
-    beside = _pytest(f"{quick}not alone", ["-n", str(_AT_ONCE), "--dist", "loadfile"])
-    return _pytest(f"{quick}alone", []) or beside
+    codes: list[int] = []
+    with ThreadPoolExecutor() as beside:
+        # They wait for a Redis most of their time.
+        target_tests = beside.submit(_target_tests)
+        for check in CHECKS:
+            check()
+        for marked, processes in _PHASES:
+            codes.append(_phase(f"{quick}({marked})", processes))
+            # At the latest before anything is timed.
+            target_tests.result()
+    return max(codes)
+
+
+def _phase(marked: str, processes: int) -> int:
+    code = _pytest(marked, ["-n", str(processes), *_SHARED] if processes > 1 else [])
+    if code != _SOME_FAILED:
+        return code
+    say("what failed runs once more by itself: a busy machine can spoil what is timed")
+    return _pytest(marked, ["--last-failed", "--last-failed-no-failures=none"])
 
 
 def _pytest(marked: str, arguments: Sequence[str]) -> int:
+    environment = {**os.environ, "LAB_RUNTIME": "host"}
+    # Every ./lab command would compile its modules again.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     return subprocess.run(
         [sys.executable, "-m", "pytest", "-m", marked, *arguments],
         cwd=paths.ROOT,
-        env={**os.environ, "LAB_RUNTIME": "host"},
+        env=environment,
         check=False,
     ).returncode
 
@@ -165,5 +188,4 @@ CHECKS: list[Callable[[], None]] = [
     _dashboards,
     _rule_tests,
     _go_tests,
-    _target_tests,
 ]

@@ -106,14 +106,14 @@ def _preset(name: str, declared: Parameters, path: Path) -> Preset:
 
 
 def _find(name: str) -> Path:
-    ready = plan_files()
-    if name in ready:
-        return ready[name]
     path = Path(name)
     if path.suffix in (".yaml", ".yml") or "/" in name:
         if path.is_file():
             return path.resolve()
         raise UsageError(f"there is no plan file '{name}'")
+    ready = plan_files()
+    if name in ready:
+        return ready[name]
     raise UsageError(f"unknown plan '{name}'{did_you_mean(name, ready)}: see ./lab plans")
 
 

@@ -29,20 +29,23 @@ def junit(subject: Subject) -> str:
         suite.add_property(name, _safe(value))
     if subject.records or subject.spoiled:
         suite.timestamp = (subject.records or subject.spoiled)[0].started.isoformat()
-    if subject.kind in ("comparison", "capacity"):
-        suite.add_testcase(_answer(content(subject)))
-    else:
-        for record in subject.records:
-            for step in record.steps:
-                _step(suite, record, step)
-    for case in _open(subject):
-        suite.add_testcase(case)
+    # All at once: for each call the suite counts all of its cases anew.
+    suite.add_testcases([*_decided(subject), *_open(subject)])
     xml = JUnitXml("spikelab")
     xml.add_testsuite(suite)
     return bytes(xml.tostring()).decode()  # type: ignore[no-untyped-call]
 
 
-def _step(suite: TestSuite, record: RunRecord, step: Step) -> None:
+def _decided(subject: Subject) -> Iterator[TestCase]:
+    if subject.kind in ("comparison", "capacity"):
+        yield _answer(content(subject))
+        return
+    for record in subject.records:
+        for step in record.steps:
+            yield from _step(record, step)
+
+
+def _step(record: RunRecord, step: Step) -> Iterator[TestCase]:
     seconds = (step.ended - step.started).total_seconds()
     name = words.cell_of(record, step) + (f" #{step.repeat}" if step.repeat > 1 else "")
     for check in checks(step) or [Check("no objective", "met", "")]:
@@ -52,7 +55,7 @@ def _step(suite: TestSuite, record: RunRecord, step: Step) -> None:
             case.result = [Skipped(why)]
         elif check.result == "missed":
             case.result = [Failure(_safe(check.seen), "missed")]
-        suite.add_testcase(case)
+        yield case
 
 
 def _answer(said: Content) -> TestCase:

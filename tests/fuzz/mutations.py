@@ -2,7 +2,7 @@
 that it is as JSON. All of it follows from the `Random` that is given."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from random import Random
 from typing import Any
@@ -112,14 +112,20 @@ def mutate_tree(data: bytes, others: Sequence[bytes], random: Random) -> bytes:
 @lru_cache(maxsize=64)
 def _parsed(data: bytes) -> tuple[Any, tuple[Path, ...]]:
     tree = json.loads(data)
-    return tree, tuple(_places(tree))
+    places: list[Path] = []
+    _add_places(tree, (), places)
+    return tree, tuple(places)
 
 
-def _places(tree: Any, here: Path = ()) -> Iterator[Path]:
-    yield here
-    if isinstance(tree, dict | list):
-        for key, value in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from _places(value, (*here, key))
+def _add_places(tree: Any, here: Path, places: list[Path]) -> None:
+    """Into a list: a generator in a generator for each level would take most of a case's time."""
+    places.append(here)
+    if isinstance(tree, dict):
+        for key, value in tree.items():
+            _add_places(value, (*here, key), places)
+    elif isinstance(tree, list):
+        for number, value in enumerate(tree):
+            _add_places(value, (*here, number), places)
 
 
 def _walk(tree: Any, random: Random) -> Path:

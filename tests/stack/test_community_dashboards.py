@@ -24,7 +24,7 @@ SCRIPT = """
 import http from 'k6/http';
 import { check } from 'k6';
 export const options = { scenarios: { load: {
-  executor: 'constant-arrival-rate', rate: 20, duration: '10s', preAllocatedVUs: 1, maxVUs: 1,
+  executor: 'constant-arrival-rate', rate: 20, duration: '5s', preAllocatedVUs: 1, maxVUs: 1,
 } } };
 export default function () {
   const answer = http.get(`${__ENV.BASE_URL}/hello?ms=100`);

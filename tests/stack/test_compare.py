@@ -11,7 +11,7 @@ import pytest
 from tests.stack.conftest import Lab, wait_until
 
 # Runs as short as they can be: what is tested is the way, bench/comparisons.py has the figures.
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 PLAN = """\
 name: arms

@@ -173,17 +173,13 @@ def test_the_broker_keeps_its_stream_when_it_is_killed(extended: Lab) -> None:
     assert ask_redis(extended, "XLEN kept") == ":1\r\n"
 
 
-def test_a_dead_supervisord_leaves_none_of_them_behind(tmp_path: Path) -> None:
-    lab = make_lab(tmp_path)
-    try:
-        light = ("--without", "influxdb,grafana", "--with", "proxy,redis")
-        assert lab("up", *light).returncode == 0
-        os.kill(int((tmp_path / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
-    finally:
-        assert lab("down").returncode == 0
+def test_a_dead_supervisord_leaves_none_of_them_behind(extended: Lab) -> None:
+    """The last of the tests that need them."""
+    os.kill(int((extended.home / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
+    assert extended("down").returncode == 0
     for component in ("redis", "proxy"):
         for variable in PORTS[component]:
-            with socket.create_server(("127.0.0.1", int(lab.env[variable]))):
+            with socket.create_server(("127.0.0.1", int(extended.env[variable]))):
                 pass
 
 

@@ -9,7 +9,8 @@ from spikelab import series
 from spikelab.history import series_lines
 from spikelab.record import RunRecord
 from tests.stack.conftest import Lab, in_state, wait_until
-from tests.stack.test_faults import meanwhile, plan, process_of
+
+SERVICE_SECONDS = 2
 
 
 def points(lab: Lab, measurement: str, testid: str) -> list[dict[str, Any]]:
@@ -19,8 +20,8 @@ def points(lab: Lab, measurement: str, testid: str) -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def spike(lab: Lab) -> dict[str, Any]:
     """300 users on 200 threads, two seconds each."""
-    delay = ["--target-set", "TARGET_HELLO_DELAY_MS=2000"]
-    return lab.run("tomcat-spike", "--set", "users=300", "--label", 'note=a "b"', *delay)
+    load = ["--set", "users=300", "--set", f"request.path=/hello?ms={1000 * SERVICE_SECONDS}"]
+    return lab.run("tomcat-spike", *load, "--label", 'note=a "b"')
 
 
 def test_a_run_is_a_point_with_the_record_s_figures(lab: Lab, spike: dict[str, Any]) -> None:
@@ -32,7 +33,7 @@ def test_a_run_is_a_point_with_the_record_s_figures(lab: Lab, spike: dict[str, A
         assert run[f"latency_{quantile}_seconds"] == step["latency_seconds"][quantile]
     assert run["achieved_rate"] == pytest.approx(step["achieved_rate"], rel=0.001)
     assert (run["state"], run["labels"]) == ("valid", 'note=a "b"')
-    assert run["settings"] == "TARGET_HELLO_DELAY_MS=2000"
+    assert run["settings"] == "defaults"
     (stored,) = points(lab, "run_steps", spike["testid"])
     assert (stored["step"], stored["drain_seconds"]) == ("spike", step["drain_seconds"])
 
@@ -44,22 +45,27 @@ def test_the_series_begins_at_0_and_adds_up_to_the_requests(
     assert [point["time"] for point in series] == [second * 1000 for second in range(len(series))]
     assert sum(point["good_rate"] for point in series) == pytest.approx(300)
     assert max(point["users"] or 0 for point in series) == 300
-    # Two waves: the second one waited for the first.
-    slowest = [p["latency_p99_seconds"] for p in series if p["latency_p99_seconds"] is not None]
-    assert max(slowest) == pytest.approx(4, rel=0.1)
+    # Two waves: the second one waited for the first. Of the seconds' p99 the greatest is not below
+    # the run's, nor above its slowest answer; buckets are 9 % wide.
+    slowest = max(p["latency_p99_seconds"] or 0 for p in series)
+    latency = spike["steps"][0]["latency_seconds"]
+    assert latency["p99"] > 2 * SERVICE_SECONDS
+    assert 0.91 * latency["p99"] < slowest < 1.09 * latency["max"]
 
 
 def test_a_longer_run_is_thinned_out_and_still_adds_up(
     lab: Lab, spike: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = len(points(lab, "run_series", spike["testid"]))
-    monkeypatch.setattr(series, "MOST_POINTS", whole - 1)
     record = RunRecord.model_validate(spike)
+    # Read again: on a busy machine Prometheus may have more by now than at the run's end.
+    whole = series.read_series(record, lab.prometheus)
+    assert whole
+    monkeypatch.setattr(series, "MOST_POINTS", len(whole) - 1)
     drawn = series.read_series(record, lab.prometheus)
     assert drawn
     thinned = series_lines(record, drawn)
     rates = [float(line.split("good_rate=")[1].split(",")[0]) for line in thinned]
-    assert len(thinned) == -(-whole // 2)
+    assert len(thinned) == -(-len(whole) // 2)
     assert sum(rates) * 2 == pytest.approx(300)
 
 
@@ -91,24 +97,3 @@ def test_an_aborted_run_is_in_it_with_its_reason_and_what_it_did(lab: Lab) -> No
     (run,) = points(lab, "runs", testid)
     assert (run["state"], run["reasons"]) == ("aborted", "interrupted by the user")
     assert sum(point["good_rate"] for point in points(lab, "run_series", testid)) > 100
-
-
-def test_history_that_could_not_be_written_waits_for_the_next_command(
-    lab: Lab, tmp_path: Any
-) -> None:
-    away = meanwhile(lab, lambda: process_of(lab, "influxd").suspend(), phase="before")
-    try:
-        result = lab("run", plan(tmp_path))
-        away.result()
-    finally:
-        process_of(lab, "influxd").resume()
-    assert result.returncode == 0, result.stderr
-    assert "this run's history is kept" in result.stderr
-    testid = lab.records()[-1]["testid"]
-    kept = lab.home / "results" / testid / "history.lp"
-    assert kept.exists()
-    assert lab("runs").returncode == 0
-    assert not kept.exists()
-    (run,) = points(lab, "runs", testid)
-    series = points(lab, "run_series", testid)
-    assert sum(point["good_rate"] for point in series) == pytest.approx(run["requests"])

@@ -6,6 +6,8 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import httpx
@@ -16,15 +18,24 @@ from spikelab.runtime.grafana import find_grafana
 from tests.stack.conftest import Lab, make_lab, wait_until
 
 STARTED = time.time()
+SHORT = ("tomcat-spike", "--set", "users=5", "--set", "request.path=/hello?ms=100")
 
 
 def pid_of(lab: Lab, program: str) -> int:
     """The process of this lab whose command line names the program."""
+    found = pids_of(lab, program)
+    assert found, f"{program} is not running"
+    return found[0]
+
+
+def pids_of(lab: Lab, program: str) -> list[int]:
+    found = []
     for pid in lab.processes():
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
-        if any(program in word for word in words[:3]):
-            return pid
-    raise AssertionError(f"{program} is not running")
+        with suppress(OSError):
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().decode().split("\0")
+            if any(program in word for word in words[:3]):
+                found.append(pid)
+    return found
 
 
 def test_up_again_changes_nothing(lab: Lab) -> None:
@@ -40,33 +51,6 @@ def test_down_and_status_without_a_stack(tmp_path: Path) -> None:
         result = nothing("down")
         assert (result.returncode, result.stderr.strip()) == (0, "nothing was running")
     assert nothing("status").returncode == 0
-
-
-def test_a_light_stack_runs_and_says_what_it_lacks(tmp_path: Path) -> None:
-    light = make_lab(tmp_path)
-    try:
-        assert light("up", "--without", "influxdb,grafana").returncode == 0
-        result = light("run", "tomcat-spike", "--set", "users=5")
-        assert result.returncode == 0, result.stderr
-        assert "InfluxDB is not running: this run keeps no raw samples" in result.stderr
-        record = light.records()[-1]
-        assert record["sinks"] == ["prometheus"]
-        assert record["steps"][0]["waves"] is None
-        assert record["steps"][0]["requests"] == 5
-    finally:
-        light("down")
-    assert light.processes() == []
-
-
-def test_a_run_without_a_stack_starts_it(tmp_path: Path) -> None:
-    fresh = make_lab(tmp_path)
-    try:
-        record = fresh.run("tomcat-spike", "--set", "users=5")
-        assert record["verdict"] == "pass"
-        assert fresh("status").returncode == 0
-    finally:
-        fresh("down")
-    assert fresh.processes() == []
 
 
 def test_a_taken_port_is_named_with_its_holder_and_nothing_is_left(tmp_path: Path) -> None:
@@ -124,22 +108,6 @@ def test_nothing_is_written_outside_the_lab_s_folders(lab: Lab) -> None:
         and (paths.ROOT / name).stat().st_mtime > STARTED
     ]
     assert new == []
-
-
-def test_a_dead_supervisord_is_said_and_what_it_left_is_stopped(tmp_path: Path) -> None:
-    headless = make_lab(tmp_path)
-    try:
-        assert headless("up", "--without", "grafana").returncode == 0
-        os.kill(int((tmp_path / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
-        status = headless("status")
-        assert status.returncode == 1
-        assert "supervisord died and left programs running" in status.stderr
-        assert headless("up", "--without", "grafana").returncode == 0
-        assert headless("status").returncode == 0
-        os.kill(int((tmp_path / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
-    finally:
-        assert headless("down").returncode == 0
-    assert headless.processes() == []
 
 
 def test_a_running_stack_keeps_its_addresses(lab: Lab) -> None:
@@ -250,3 +218,58 @@ def test_logs_are_at_hand(lab: Lab) -> None:
     assert result.returncode == 0
     assert f"listens on 127.0.0.1 port {lab.env['TARGET_PORT']}" in result.stdout
     assert lab("logs", "targt").returncode == 2
+
+
+# One lab, as each start of its target costs seconds: a run starts it, its supervisord dies, a light
+# stack takes its place, and of that too the supervisord dies before `down`.
+
+
+def kill_supervisord(lab: Lab) -> None:
+    os.kill(int((lab.home / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A lab that a run has started; nothing of it may be left."""
+    instance = make_lab(tmp_path_factory.mktemp("fresh"))
+    try:
+        assert instance.run(*SHORT)["verdict"] == "pass"
+        yield instance
+    finally:
+        down = instance("down")
+    assert down.returncode == 0, down.stderr
+    assert instance.processes() == []
+
+
+@pytest.fixture(scope="module")
+def light(fresh: Lab) -> Iterator[Lab]:
+    """The same lab after the death of its supervisord, started again without InfluxDB."""
+    kill_supervisord(fresh)
+    status = fresh("status")
+    assert status.returncode == 1
+    assert "supervisord died and left programs running" in status.stderr
+    up = fresh("up", "--without", "influxdb,grafana")
+    assert up.returncode == 0, up.stderr
+    yield fresh
+    # What it leaves now is `down`'s to stop.
+    kill_supervisord(fresh)
+
+
+def test_a_run_without_a_stack_starts_it(fresh: Lab) -> None:
+    assert fresh("status").returncode == 0
+
+
+def test_a_dead_supervisord_is_said_and_what_it_left_is_stopped(light: Lab) -> None:
+    assert light("status").returncode == 0
+    assert len(pids_of(light, "java")) == 1
+    assert pids_of(light, "influxd") == []
+
+
+def test_a_light_stack_runs_and_says_what_it_lacks(light: Lab) -> None:
+    result = light("run", *SHORT)
+    assert result.returncode == 0, result.stderr
+    assert "InfluxDB is not running: this run keeps no raw samples" in result.stderr
+    record = light.records()[-1]
+    assert record["sinks"] == ["prometheus"]
+    assert record["steps"][0]["waves"] is None
+    assert record["steps"][0]["requests"] == 5

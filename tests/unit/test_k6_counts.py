@@ -9,7 +9,7 @@ from spikelab.drivers.k6_summary import read_summary
 from tests.unit.http_server import Server
 from tests.unit.k6_runs import K6Runs, needs_k6, plan
 
-pytestmark = [needs_k6, pytest.mark.alone]
+pytestmark = [needs_k6, pytest.mark.timed]
 
 
 def rate(value: float, duration: str, **keys: object) -> dict[str, Any]:
@@ -71,7 +71,8 @@ def test_with_jitter_requests_come_by_chance(
     assert found.requests == pytest.approx(150 * seconds, abs=1)
     assert found.dropped == 0
     came = sorted(request.came for request in server.requests)
-    assert came[-1] - came[0] == pytest.approx(seconds + jitter, abs=0.3)
+    # Of random moments the first is not quite at the beginning, nor the last at the end.
+    assert seconds + 0.5 * jitter - 0.3 < came[-1] - came[0] < seconds + jitter + 0.3
     # Not the second in which they become more, nor that in which they become fewer.
     steady = [time for time in came if came[0] + jitter < time < came[0] + seconds]
     gaps = [after - before for before, after in pairwise(steady)]

@@ -9,7 +9,7 @@ from spikelab.drivers.k6_summary import read_summary
 from tests.unit.http_server import Server
 from tests.unit.k6_runs import K6Runs, Run, needs_k6, plan
 
-pytestmark = [needs_k6, pytest.mark.alone]
+pytestmark = [needs_k6, pytest.mark.timed]
 
 
 def phase(name: str, kind: str, value: float, duration: str, **keys: object) -> dict[str, Any]:

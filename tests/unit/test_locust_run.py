@@ -21,7 +21,7 @@ import pytest
 from spikelab import paths
 from spikelab.runtime.locust_program import locust_program
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.timed
 
 LONGEST_SECONDS = 60
 

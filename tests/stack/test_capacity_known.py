@@ -1,0 +1,50 @@
+"""Capacity searches against servers whose capacity is known."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.servers.known_capacity import known_capacity
+from tests.servers.known_plan import JITTER, RandomServer, plan
+from tests.stack.conftest import Lab
+from tests.stack.searches import ends, search, within_5_percent
+
+pytestmark = pytest.mark.timed
+
+
+def test_fixed_service_times(lab: Lab, tmp_path: Path) -> None:
+    with known_capacity("--workers", "8", "--service", "0.02") as url:
+        known = plan(tmp_path, url, "p95 < 120ms", 360, growth=1.2, confirmations=0)
+        answer = search(lab, known)
+    within_5_percent(answer, 400)
+    assert answer["limited_by"]
+
+
+@pytest.mark.slow
+def test_random_service_times(lab: Lab, tmp_path: Path) -> None:
+    # bench/capacity.py takes the time that 5 % need: a quarter of the rate, steps of a minute.
+    server = RandomServer(workers=16, service_seconds=0.016, limit_seconds=0.072)
+    capacity = server.capacity()
+    with known_capacity(*server.arguments) as url:
+        known = plan(
+            tmp_path,
+            url,
+            server.objective,
+            round(0.96 * capacity),
+            duration="15s",
+            growth=1.1,
+            precision="7%",
+            confirmations=0,
+            keys=JITTER,
+        )
+        held, failed = ends(search(lab, known))
+    assert held >= 0.9 * capacity and failed <= 1.1 * capacity, (held, failed, capacity)
+
+
+@pytest.mark.slow
+def test_a_drift_gives_no_number(lab: Lab, tmp_path: Path) -> None:
+    with known_capacity("--workers", "6", "--service", "0.01", "--times", "drifting") as url:
+        known = plan(tmp_path, url, "p95 < 80ms", 300, duration="3s", confirmations=2)
+        answer = search(lab, known, exit_code=3)
+    assert answer["outcome"] == "inconclusive"
+    assert "drifts or varies" in answer["reason"]
