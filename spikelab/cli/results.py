@@ -1,5 +1,6 @@
 """How commands that run load end: links, the report, the exit code."""
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -41,7 +42,9 @@ def write_or_warn(json_file: Path, result: object) -> None:
 
 def say_report(name: str) -> None:
     """Writes the report of a run or an experiment and says where it is. Its failure is a warning:
-    what was measured is there without it."""
+    what was measured is there without it. `LAB_REPORT=none` leaves it out."""
+    if os.environ.get("LAB_REPORT") == "none":
+        return
     try:
         # It takes a while to import, and draws.
         from spikelab.report import write_report  # noqa: PLC0415

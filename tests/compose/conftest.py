@@ -19,7 +19,7 @@ from spikelab.stack_settings import PORT_NAMES
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
 from tests.compose.images.stand_ins import Images, provide
-from tests.stack.conftest import Lab, free_ports
+from tests.stack.conftest import WITHOUT_REPORTS, Lab, free_ports, java_in_containers
 
 _PORTS = (*PORT_NAMES, "LOCUST_PORT")
 # What an `up` without names starts, which is the stack without what is started on demand.
@@ -143,6 +143,8 @@ def make_stack(home: Path, images: Images, **settings: str) -> Iterator[Stack]:
             "COMPOSE_PROJECT_NAME": f"spikelab-test-{os.getpid()}-{ports[0]}",
             "LAB_HOME": str(home),
             "LAB_RUNTIME": "docker",
+            **WITHOUT_REPORTS,
+            **java_in_containers,
             **images.settings,
             **settings,
         }

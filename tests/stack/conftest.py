@@ -21,9 +21,12 @@ from spikelab.stores.prometheus import Prometheus
 
 # For tests that share the machine with others: without its second compiler the JVM starts with half
 # of the CPU. Where a test of the session has one of these marks, all have the JVM that users have.
-_ONE_COMPILER = {"TARGET_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1"}
+_ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 _CLOSE_MARKS = ("timed", "alone")
 _java_options: dict[str, str] = {}
+java_in_containers: dict[str, str] = {}
+# A run's report takes as much CPU as all the rest of ./lab; tests of reports ask for theirs.
+WITHOUT_REPORTS = {"LAB_REPORT": "none"}
 
 # Port → the turn in which it was given last.
 _given: dict[int, int] = {}
@@ -33,7 +36,9 @@ _turns = itertools.count(1)
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Of `./lab test` each phase is a session; one that a developer chose may be mixed."""
     marks = {mark.name for item in session.items for mark in item.iter_markers()}
-    _java_options.update(_ONE_COMPILER if marks.isdisjoint(_CLOSE_MARKS) else {})
+    if marks.isdisjoint(_CLOSE_MARKS):
+        _java_options["TARGET_JAVA_OPTIONS"] = _ONE_COMPILER
+        java_in_containers["JDK_JAVA_OPTIONS"] = _ONE_COMPILER
 
 
 @dataclass(frozen=True)
@@ -140,7 +145,8 @@ def make_lab(home: Path) -> Lab:
         for name, value in os.environ.items()
         if not name.startswith(("TOMCAT_", "TARGET_", "LAB_"))
     }
-    return Lab({**own, **_java_options, **ports, "LAB_HOME": str(home), "LAB_RUNTIME": "host"})
+    ours = {"LAB_HOME": str(home), "LAB_RUNTIME": "host", **WITHOUT_REPORTS}
+    return Lab({**own, **_java_options, **ports, **ours})
 
 
 def wait_until(condition: Any, seconds: float, what: str) -> None:

@@ -29,7 +29,7 @@ slo: [success >= 99%, p95 < 5ms]
 @pytest.fixture(scope="module")
 def light(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that only the workflow's steps start and stop."""
-    instance = make_lab(tmp_path_factory.mktemp("light"))
+    instance = make_lab(tmp_path_factory.mktemp("light")).with_settings(LAB_REPORT="")
     yield instance
     instance("down")
 

@@ -9,6 +9,7 @@ from typer.testing import CliRunner, Result
 
 from spikelab import paths
 from spikelab.cli import app
+from spikelab.cli.results import say_report
 from spikelab.files import write_whole
 from spikelab.record import write_json
 from spikelab.report import FORMATS
@@ -83,3 +84,12 @@ def test_what_is_no_file_is_written_to_and_never_replaced(tmp_path: Path) -> Non
 def test_a_private_file_stays_private(tmp_path: Path) -> None:
     write_json(tmp_path / "secret.json", {}, mode=0o600)
     assert (tmp_path / "secret.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(("asked", "made"), [("none", False), ("", True)])
+def test_the_report_at_the_end_of_a_command_can_be_left_out(
+    monkeypatch: pytest.MonkeyPatch, name: str, asked: str, made: bool
+) -> None:
+    monkeypatch.setenv("LAB_REPORT", asked)
+    say_report(name)
+    assert (paths.RESULTS / name / "report.html").exists() is made
