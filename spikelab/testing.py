@@ -44,10 +44,12 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
     quick = "not slow and " if fast else ""
     codes: list[int] = []
     with ThreadPoolExecutor() as beside:
-        # They wait for a Redis most of their time.
+        # While packages come, and while a Redis is waited for, there is CPU time for the others.
+        locust = beside.submit(locust_program)
         target_tests = beside.submit(_target_tests)
         for check in CHECKS:
             check()
+        locust.result()
         for marked, processes in _PHASES:
             codes.append(_phase(f"{quick}({marked})", processes))
             # At the latest before anything is timed.
@@ -122,6 +124,8 @@ def _target_tests() -> None:
             "--batch-mode",
             "--quiet",
             "test",
+            # Short tests: what the second compiler costs does not come back.
+            "-DargLine=-XX:TieredStopAtLevel=1",
             f"-DbuildDirectory={paths.BUILD / 'spring-tomcat-test'}",
         ],
         paths.TARGET,

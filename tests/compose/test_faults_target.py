@@ -51,15 +51,18 @@ def test_the_targets_network_killed(rig: Rig) -> None:
     """It goes on in a network that is gone, and its health check says so."""
     rig.kill(rig.container("target-network"))
     streak = ("inspect", "--format", "{{.State.Health.FailingStreak}}", rig.container("target"))
-    noticed = seconds_until(lambda: int(docker(*streak)) > 0, 30, "its health check fails")
-    assert not rig.answers("target")
+
+    def noticed() -> bool:
+        return not rig.answers("target") and int(docker(*streak)) > 0
+
+    seconds = seconds_until(noticed, 30, "its health check fails")
     begun = time.monotonic()
     rig.stack.compose("restart", "--no-deps", "target", "sockets-exporter")
     rig.recovery("target")
     saw(
         "the container that holds its network killed (SIGKILL)",
         *("docker", "the target", "idle"),
-        f"out of reach; its health check fails for the first time after {noticed:.0f} s",
+        f"out of reach; its health check fails for the first time after {seconds:.0f} s",
         recovered_seconds=time.monotonic() - begun,
         recovered_by="by `docker compose restart target sockets-exporter`",
     )

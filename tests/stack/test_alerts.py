@@ -38,7 +38,8 @@ def java(lab: Lab) -> int:
 @pytest.mark.timed
 def test_a_spike_beyond_the_capacity_overflows_the_accept_queue(lab: Lab) -> None:
     settings = [word for setting in SMALL for word in ("--target-set", setting)]
-    process = lab.start("run", "tomcat-spike", "--set", "users=100", *settings)
+    soon = ("--set", "request.timeout=20s")
+    process = lab.start("run", "tomcat-spike", "--set", "users=100", *soon, *settings)
     try:
         wait_until(lambda: firing(lab, "AcceptQueueOverflowing"), 60, "the alert fires")
     finally:

@@ -10,7 +10,7 @@ from tests.stack.conftest import Lab
 
 pytestmark = pytest.mark.alone
 
-USERS, PERIOD_SECONDS, SECONDS = 2500, 1.6, 30
+USERS, PERIOD_SECONDS, SECONDS = 2500, 1.6, 20
 # As published: requests a second, then milliseconds, microseconds and milliseconds.
 QUERIES = """
 sum(rate(ext_authz_requests_total[1m]))

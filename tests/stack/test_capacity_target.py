@@ -9,7 +9,7 @@ pytestmark = pytest.mark.timed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("threads", "first", "growth"), [(20, 350, 1.2), (40, 760, 1.1)])
+@pytest.mark.parametrize(("threads", "first", "growth"), [(20, 350, 1.2), (40, 600, 1.2)])
 def test_capacity_of_the_target_doubles_with_its_threads(
     lab: Lab, threads: int, first: float, growth: float
 ) -> None:
