@@ -54,7 +54,8 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
             codes.append(_phase(f"{quick}({marked})", processes))
             # At the latest before anything is timed.
             target_tests.result()
-    return max(codes)
+    # A pytest that was killed has a number below 0.
+    return next(filter(None, codes), 0)
 
 
 def _phase(marked: str, processes: int) -> int:

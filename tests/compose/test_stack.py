@@ -2,13 +2,16 @@
 
 import re
 import time
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
+from spikelab.prediction.compare import within
+from spikelab.record import RunRecord
 from tests.compose.conftest import Stack
-from tests.stack.conftest import in_state, wait_until
+from tests.stack.conftest import errors_in_record, in_state, wait_until
 
 # The target's own delay, so that a run is short.
 _QUICK = ("-e", "MS=100")
@@ -125,7 +128,9 @@ def test_settings_in_the_environment_reach_the_connector(stack: Stack) -> None:
 def test_10000_users_on_defaults_stop_at_8293_connections(stack: Stack) -> None:
     """Counted by the kernel inside the target's own namespace, with no published port between."""
     begun = time.monotonic()
-    k6(stack, "spike.js", "-e", "VUS=10000", "-e", "TESTID=compose-8293", exit_code=99)
+    # Half a minute shorter than the plan: a user who cannot connect gives up after 30 s.
+    patience = ("--set", "request.timeout=35s")
+    record = stack.lab.run("tomcat-spike", "--set", "users=10000", *patience, exit_code=99)
     window = f"[{time.monotonic() - begun + 10:.0f}s]"
 
     def most(series: str) -> float | None:
@@ -134,4 +139,16 @@ def test_10000_users_on_defaults_stop_at_8293_connections(stack: Stack) -> None:
     assert most("sockets_established") == 8293
     assert (most("sockets_accept_queue_depth"), most("sockets_accept_queue_limit")) == (101, 100)
     # The last ones gave up a moment ago, and rules are evaluated every second.
-    wait_until(lambda: requests_counted(stack, "compose-8293") == 10_000, 10, "all are counted")
+    counted = partial(requests_counted, stack, record["testid"])
+    wait_until(lambda: counted() == 10_000, 10, "all are counted")
+    connections = record["connections"]
+    assert (connections["predicted"], connections["established_peak"]) == (8293, 8293)
+    assert (connections["accept_queue_peak"], connections["accept_queue_limit"]) == (101, 100)
+    assert connections["listen_overflows"] > 0
+    assert within(RunRecord.model_validate(record))
+    step, errors = record["steps"][0], errors_in_record(record)
+    assert step["requests"] == 10_000
+    assert sum(errors.values()) == step["failures"] > 0
+    # Users whose SYN was dropped, and users who waited too long for a worker.
+    assert errors["dial_timeout"] > 0
+    assert errors["request_timeout"] > 0

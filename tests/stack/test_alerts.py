@@ -4,8 +4,6 @@ import os
 import signal
 from pathlib import Path
 
-import pytest
-
 from tests.stack.conftest import Lab, wait_until
 
 # Room for 21 connections. Answers and idle connections are short, so that all users that are
@@ -35,7 +33,6 @@ def java(lab: Lab) -> int:
     return found
 
 
-@pytest.mark.timed
 def test_a_spike_beyond_the_capacity_overflows_the_accept_queue(lab: Lab) -> None:
     settings = [word for setting in SMALL for word in ("--target-set", setting)]
     soon = ("--set", "request.timeout=20s")

@@ -44,7 +44,7 @@ def test_random_service_times(lab: Lab, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_drift_gives_no_number(lab: Lab, tmp_path: Path) -> None:
     with known_capacity("--workers", "6", "--service", "0.01", "--times", "drifting") as url:
-        known = plan(tmp_path, url, "p95 < 80ms", 300, duration="3s", confirmations=2)
+        known = plan(tmp_path, url, "p95 < 80ms", 300, duration="3s")
         answer = search(lab, known, exit_code=3)
     assert answer["outcome"] == "inconclusive"
     assert "drifts or varies" in answer["reason"]

@@ -49,7 +49,8 @@ def test_the_series_begins_at_0_and_adds_up_to_the_requests(
     # the run's, nor above its slowest answer; buckets are 9 % wide.
     slowest = max(p["latency_p99_seconds"] or 0 for p in series)
     latency = spike["steps"][0]["latency_seconds"]
-    assert latency["p99"] > 2 * SERVICE_SECONDS
+    # Some begin a little after the first wave does.
+    assert latency["p99"] > 1.5 * SERVICE_SECONDS
     assert 0.91 * latency["p99"] < slowest < 1.09 * latency["max"]
 
 

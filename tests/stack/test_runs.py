@@ -167,9 +167,9 @@ def test_a_target_that_is_restarted_under_load_makes_the_run_invalid(lab: Lab) -
 
 
 @pytest.mark.alone
-def test_a_run_after_an_aborted_one_of_5000_users_starts_on_an_idle_target(lab: Lab) -> None:
-    # What is left behind is 25 s of work.
-    left = ("--set", "users=5000", "--set", "request.path=/hello?ms=1000")
+def test_a_run_after_an_aborted_one_of_3000_users_starts_on_an_idle_target(lab: Lab) -> None:
+    # What is left behind is a quarter of a minute of work.
+    left = ("--set", "users=3000", "--set", "request.path=/hello?ms=1000")
     process = running(lab, "tomcat-spike", *left)
     wait_until(
         lambda: (lab.prometheus.value("max(tomcat_worker_queue_depth)") or 0) > 1000,
