@@ -68,8 +68,9 @@ def _spread(values: object) -> object:
     if not isinstance(values, dict):
         return values
     steps = Steps.model_validate(values)
-    # Rounded down with some room: 0.1 is no number that binary has exactly.
-    count = math.floor((steps.last - steps.first) / steps.step + 1e-9) + 1
+    # Rounded down with some room: 0.1 is no number that binary has exactly. A step that is next to
+    # nothing makes infinitely many.
+    count = math.floor(min((steps.last - steps.first) / steps.step + 1e-9, 1e15)) + 1
     if not 1 <= count <= _MOST_STEPS:
         raise ValueError(f"first, last and step make {max(0, count):,} values: give 1 to 1,000")
     return [round(steps.first + place * steps.step, 9) for place in range(count)]

@@ -1,5 +1,6 @@
 """InfluxDB 1.x over its HTTP API (`/ping`, `/query`, `/write`)."""
 
+import re
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
@@ -18,14 +19,22 @@ Value = str | bool | int | float
 def line(
     measurement: str, tags: Mapping[str, str], fields: Mapping[str, Value | None], time_ms: int
 ) -> str:
-    r"""A point in line protocol. What has no value is left out; tags are plain names.
+    r"""A point in line protocol. What has no value is left out.
 
     >>> line("runs", {"testid": "t", "plan": "p"}, {"good": 3, "why": 'a "b"', "rate": None}, 7)
     'runs,plan=p,testid=t good=3i,why="a \\"b\\"" 7'
+    >>> line("run_steps", {"step": "a, b\nc"}, {"good": 3}, 7)
+    'run_steps,step=a\\,\\ b\\ c good=3i 7'
     """
     written = ",".join(f"{k}={_field(v)}" for k, v in fields.items() if v is not None)
-    series = ",".join([measurement, *(f"{k}={v}" for k, v in sorted(tags.items()) if v)])
+    named = {k: _tag(v) for k, v in sorted(tags.items())}
+    series = ",".join([measurement, *(f"{k}={v}" for k, v in named.items() if v)])
     return f"{series} {written} {time_ms}"
+
+
+def _tag(value: str) -> str:
+    """A backslash at its end would escape what comes after it."""
+    return re.sub("([,= ])", r"\\\1", " ".join(value.splitlines()).rstrip("\\"))
 
 
 def _field(value: Value) -> str:
