@@ -91,6 +91,22 @@ def test_a_step_is_a_point_at_its_start_and_a_curve_with_those_of_its_variant() 
     assert "errors_request_timeout=10i,errors_http_5xx=10i" in point
 
 
+@pytest.mark.parametrize(
+    ("name", "tag"),
+    [
+        ("two\nlines", r"step=two\ lines,"),
+        ("a, b=c", r"step=a\,\ b\=c,"),
+        ("cut\\", "step=cut,"),
+        ("\n", ""),
+    ],
+)
+def test_a_step_of_any_name_is_a_tag_that_influxdb_can_read(name: str, tag: str) -> None:
+    mine = step(0, 5, 1.0, name=name, phase="high")
+    point = step_line(record(mine), mine)
+    assert point.startswith(f"run_steps,driver=k6,plan=mine,{tag}testid=")
+    assert "\n" not in point
+
+
 @pytest.mark.parametrize("signal", (*LOAD, *QUEUES), ids=lambda signal: signal.name)
 def test_a_signal_is_read_for_one_run_without_a_variable_left(signal: Any) -> None:
     expression = written(signal, "20261121T010203Z-mine-0a1b", 2)
