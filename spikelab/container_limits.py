@@ -1,18 +1,13 @@
 """The containers' limits in compose/.env, beside the machine that the engine runs on."""
 
 import re
-import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
-
-import psutil
 
 from spikelab.errors import UsageError
 from spikelab.finding import Finding
 from spikelab.host_facts import USER_BYTES
+from spikelab.runtime.engine import Engine, find_engine
 from spikelab.stack_settings import load_stack_settings
 from spikelab.target_settings import load_target_declaration
 from spikelab.units import parse_whole_number
@@ -26,31 +21,6 @@ _THREADS = "TOMCAT_MAX_THREADS"
 _PROCESSES = "TARGET_PROCESS_LIMIT"
 _SMALLEST_MEMORY_BYTES = 6 * 2**20  # the engine's own
 _LEAST_CPUS = 0.01  # likewise
-
-
-@dataclass(frozen=True)
-class Engine:
-    """What the engine's machine has; `open_files`: the most that a container may ask for, where
-    that can be seen from here."""
-
-    cpus: int
-    memory_bytes: int
-    open_files: int | None
-
-
-def find_engine() -> Engine | None:
-    """The engine that answers; None where none does, or no docker is installed."""
-    if shutil.which("docker") is None:
-        return None
-    said = subprocess.run(
-        ["docker", "info", "--format", "{{.NCPU}} {{.MemTotal}}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split()
-    if len(said) != 2 or not all(word.isdigit() for word in said) or said[0] == "0":
-        return None
-    return Engine(int(said[0]), int(said[1]), _open_files())
 
 
 def parse_size(name: str, text: str) -> int:
@@ -190,14 +160,3 @@ def _whole(name: str, text: str) -> int:
     if number is None or number < 1:
         raise UsageError(f"{name}={text}: must be a whole number from 1 on (compose/.env)")
     return number
-
-
-def _open_files() -> int | None:
-    """Of the engine's daemon where it runs on this machine."""
-    for process in psutil.process_iter(["name"]):
-        if process.info["name"] == "dockerd":
-            with suppress(OSError):
-                text = Path(f"/proc/{process.pid}/limits").read_text()
-                found = re.search(r"^Max open files +\S+ +(\d+)", text, re.MULTILINE)
-                return int(found[1]) if found else None
-    return None

@@ -19,6 +19,7 @@ from spikelab.finding import Finding
 from spikelab.host_facts import USER_BYTES, ephemeral_ports, most_users, open_files, sysctl
 from spikelab.runtime.addresses import PORTS
 from spikelab.runtime.docker import DockerRuntime
+from spikelab.runtime.engine import find_engine
 from spikelab.runtime.grafana import find_grafana
 from spikelab.runtime.on_demand import ADVICE, find_program
 from spikelab.runtime.ports import holder
@@ -50,25 +51,21 @@ def run() -> bool:
 
 
 def container_engine() -> Finding:
+    engine = find_engine()
     reason = DockerRuntime.unusable()
-    if reason:
+    if engine is None or reason:
+        reason = reason or "docker info does not name its CPUs and memory"
         return Finding("container engine", "missing", reason, "the lab runs as plain processes")
-    said = subprocess.run(
-        ["docker", "info", "--format", "{{.NCPU}} {{.MemTotal}} {{.OperatingSystem}}"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split(maxsplit=2)
-    cores, memory = int(said[0]), int(said[1]) / _GIBIBYTE
-    found = f"{said[2].strip()}, {cores} cores, {memory:.1f} GiB"
+    found = f"{engine.system}, {engine.cpus} cores, {engine.memory_bytes / _GIBIBYTE:.1f} GiB"
     # Docker Desktop's machine has less than the computer it runs on.
-    if cores < (os.cpu_count() or 1) or memory < psutil.virtual_memory().total / _GIBIBYTE * 0.9:
+    memory_here = psutil.virtual_memory().total
+    if engine.cpus < (os.cpu_count() or 1) or engine.memory_bytes < memory_here * 0.9:
         return Finding(
             "container engine",
             "limits",
             found,
             f"its machine is smaller than this one: about "
-            f"{int(memory * _GIBIBYTE * 0.5 / USER_BYTES):,} users beside the stack",
+            f"{int(engine.memory_bytes * 0.5 / USER_BYTES):,} users beside the stack",
         )
     return Finding("container engine", "ok", found)
 

@@ -1,15 +1,18 @@
 """Limits of compose/.env against a machine: spikelab/container_limits.py."""
 
+from dataclasses import replace
+
 import pytest
 from dotenv import dotenv_values
 
 from spikelab import paths
-from spikelab.container_limits import Engine, cpus, files, memory, parse_size, processes
+from spikelab.container_limits import cpus, files, memory, parse_size, processes
 from spikelab.errors import UsageError
+from spikelab.runtime.engine import Engine
 
 GIBIBYTE = 2**30
 VALUES = {name: value for name, value in dotenv_values(paths.ENV_EXAMPLE).items() if value}
-ENGINE = Engine(cpus=2, memory_bytes=8 * GIBIBYTE, open_files=20_000)
+ENGINE = Engine(cpus=2, memory_bytes=8 * GIBIBYTE, open_files=20_000, system="Debian")
 
 
 def test_the_defaults_fit_a_machine_of_two_cpus_and_eight_gibibytes() -> None:
@@ -38,7 +41,7 @@ def test_one_limit_above_the_machine_s_memory() -> None:
 
 
 def test_target_and_driver_have_to_fit_together() -> None:
-    found = memory(VALUES, Engine(cpus=2, memory_bytes=5 * GIBIBYTE, open_files=None))
+    found = memory(VALUES, replace(ENGINE, memory_bytes=5 * GIBIBYTE))
     assert found.state == "limits"
     assert found.found == "6.0 GiB for target and driver together"
 
@@ -64,5 +67,5 @@ def test_threads_need_200_processes_more() -> None:
 
 def test_open_files_that_the_engine_cannot_give() -> None:
     assert files({**VALUES, "OPEN_FILES": "20001"}, ENGINE).state == "missing"
-    unseen = Engine(cpus=2, memory_bytes=8 * GIBIBYTE, open_files=None)
+    unseen = replace(ENGINE, open_files=None)
     assert files({**VALUES, "OPEN_FILES": "20001"}, unseen).state == "ok"

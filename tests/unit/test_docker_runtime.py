@@ -77,7 +77,7 @@ def published(port: int, url: str = "127.0.0.1") -> dict[str, Any]:
 
 def test_no_docker_is_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
-    assert container_limits.find_engine() is None
+    assert engine.find_engine() is None
     assert container_limits.checks() == []
 
 
