@@ -192,3 +192,12 @@ def stack(
         instance.up()
         _say(request, f"from nothing to healthy in {instance.ups[0]:.1f} s")
         yield instance
+
+
+@pytest.fixture(scope="session")
+def docker(stack: Stack) -> Lab:
+    """The session's stack, found healthy by ./lab, which speaks to it from now on: one that it does
+    not know it would start, with all components."""
+    result = stack.lab("up", "--without", "grafana")
+    assert result.returncode == 0, result.stderr
+    return stack.lab

@@ -15,7 +15,7 @@ _SCRAPED = 'up{component="prometheus"}'
 def marked(stack: Stack) -> tuple[Stack, datetime]:
     """The session's stack with something in both stores; when that was."""
     stack.influxdb.write(_MARK)
-    wait_until(lambda: stack.prometheus.value(_SCRAPED) == 1, 15, "a sample in Prometheus")
+    wait_until(lambda: stack.prometheus.value(_SCRAPED) == 1, 30, "a sample in Prometheus")
     return stack, datetime.now(UTC)
 
 

@@ -63,7 +63,7 @@ def test_load_reaches_it_and_its_sockets_are_seen(stack: Stack, service: Service
         files=[FILE],
         settings=service.settings,
     )
-    wait_until(lambda: (_opened(stack) or 0) >= before + 20, 10, "20 connections are counted")
+    wait_until(lambda: (_opened(stack) or 0) >= before + 20, 30, "20 connections are counted")
     listening = f'sockets_listening{{target="own-target", port="{PORT}"}}'
     assert stack.prometheus.value(listening) == 1
 

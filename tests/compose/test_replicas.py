@@ -60,7 +60,7 @@ def test_a_variant_has_three_targets_and_the_next_has_one(proxied: Stack, tmp_pa
     assert {"target", "target-2", "target-3"} <= cpu[0]
     assert not {"target-2", "target-3"} & cpu[1]
     # 120 requests over three, then 120 to the first alone.
-    wait_until(lambda: sum(answered(proxied).values()) >= 240, 15, "the proxy is scraped")
+    wait_until(lambda: sum(answered(proxied).values()) >= 240, 30, "the proxy is scraped")
     counts = answered(proxied)
     assert counts["target1"] == pytest.approx(160, abs=4)
     assert counts["target2"] == pytest.approx(40, abs=3)
@@ -76,13 +76,13 @@ def test_started_by_hand_they_are_scraped_until_a_run_wants_one_target(
         scraped = 'count by (job) (up{job=~"target|sockets"} == 1)'
         wait_until(
             lambda: proxied.prometheus.query(scraped) == {"job=sockets": 3, "job=target": 3},
-            15,
+            60,
             "three of both",
         )
         predicted = "loadtest:connections:predicted"
         wait_until(
             lambda: list(proxied.prometheus.query(predicted).values()) == [3 * ONE],
-            5,
+            30,
             "their capacity together",
         )
         # A plan that has none measures one target, not these.

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.compose.conftest import Stack
 from tests.stack.conftest import Lab, make_lab
 
 PLAN = """
@@ -42,14 +41,6 @@ def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield lab
     finally:
         lab("down")
-
-
-@pytest.fixture(scope="module")
-def docker(stack: Stack) -> Lab:
-    """The session's stack, found healthy by ./lab, which speaks to it from now on."""
-    result = stack.lab("up", "--without", "grafana")
-    assert result.returncode == 0, result.stderr
-    return stack.lab
 
 
 @pytest.fixture

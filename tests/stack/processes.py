@@ -35,7 +35,7 @@ def kill_and_hold(lab: Lab, seconds: float) -> None:
     """Kills InfluxDB, and holds up the one that supervisord starts, before it listens."""
     killed = process_of(lab, "influxd")
     killed.kill()
-    wait_until(lambda: _others(lab, killed), 10, "supervisord starts InfluxDB again")
+    wait_until(lambda: _others(lab, killed), 30, "supervisord starts InfluxDB again")
     new = _others(lab, killed)[0]
     new.suspend()
     try:

@@ -121,7 +121,7 @@ def test_after_a_run_by_hand_all_is_there(
     lab: Lab, testids: dict[str, str], facts: dict[str, Any]
 ) -> None:
     testid = testids[facts["run"]]
-    wait_until(lambda: testid in known_testids(lab), 10, "the run is in Prometheus")
+    wait_until(lambda: testid in known_testids(lab), 30, "the run is in Prometheus")
     assert not list(filter(None, missing(lab, facts, testid, needs=True)))
 
 

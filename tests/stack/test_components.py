@@ -106,7 +106,7 @@ def proxy_alone(lab: Lab, target_port: int, secrets: Path) -> Iterator[None]:
     }
     with subprocess.Popen([paths.ROOT / "host" / "start-proxy"], env=lab.env | wiring) as process:
         try:
-            wait_until(lambda: answers(f"{lab.url('PROXY_METRICS_PORT')}/healthz"), 10, "it is up")
+            wait_until(lambda: answers(f"{lab.url('PROXY_METRICS_PORT')}/healthz"), 30, "it is up")
             yield
         finally:
             process.terminate()
@@ -159,7 +159,7 @@ def test_a_plain_up_leaves_them_running_and_the_secrets_as_they_are(extended: La
 
 def test_prometheus_scrapes_the_proxy_where_it_runs(extended: Lab, lab: Lab) -> None:
     scraped = 'up{job="proxy"}'
-    wait_until(lambda: list(extended.prometheus.query(scraped).values()) == [1.0], 15, "scraped")
+    wait_until(lambda: list(extended.prometheus.query(scraped).values()) == [1.0], 30, "scraped")
     assert lab.prometheus.query(scraped) == {}
     assert {"proxy", "redis"}.isdisjoint(states(lab))
 
@@ -168,7 +168,7 @@ def test_the_broker_keeps_its_stream_when_it_is_killed(extended: Lab) -> None:
     ask_redis(extended, "XADD kept * id 1")
     killed = pid_of(extended, "redis-server")
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: answers(f"redis://127.0.0.1:{extended.env['REDIS_PORT']}"), 20, "it is back")
+    wait_until(lambda: answers(f"redis://127.0.0.1:{extended.env['REDIS_PORT']}"), 30, "it is back")
     assert pid_of(extended, "redis-server") != killed
     assert ask_redis(extended, "XLEN kept") == ":1\r\n"
 

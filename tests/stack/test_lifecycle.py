@@ -210,7 +210,7 @@ def test_both_metrics_pages_and_the_database_are_there(lab: Lab) -> None:
     assert {"name": "myk6db"} in lab.influxdb.query("SHOW DATABASES")
     # The target, its sockets and the two stores; Grafana where there is one.
     all_up = [1.0] * (5 if find_grafana() else 4)
-    wait_until(lambda: list(lab.prometheus.query("up").values()) == all_up, 15, "all are scraped")
+    wait_until(lambda: list(lab.prometheus.query("up").values()) == all_up, 30, "all are scraped")
 
 
 def test_logs_are_at_hand(lab: Lab) -> None:

@@ -62,4 +62,4 @@ def test_a_spike_by_hand_from_any_folder_is_annotated_and_counted(lab: Lab) -> N
     assert [(event["phase"], event["state"]) for event in events] == [("spike", "closed")]
     total = 'max_over_time(sum(loadtest:requests:total{testid="by-hand"})[1m:1s])'
     # The last push comes with the end of the run, and the rules are evaluated every second.
-    wait_until(lambda: lab.prometheus.value(total) == 40, 10, "all requests are counted")
+    wait_until(lambda: lab.prometheus.value(total) == 40, 30, "all requests are counted")
