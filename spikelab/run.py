@@ -40,6 +40,7 @@ from spikelab.record import (
 from spikelab.runtime import Endpoints, RunningBuild, Runtime
 from spikelab.series import keep_series
 from spikelab.stack_settings import DATABASE
+from spikelab.stores.gaps import await_beat
 from spikelab.stores.influxdb import InfluxDB
 from spikelab.stores.prometheus import Prometheus
 from spikelab.stores.watch import Stores
@@ -93,6 +94,7 @@ class Run:
             )
             self.capacity = self.view.capacity()
             self._warn_about_accept_count()
+        await_beat(self.prometheus)
         record = self._new_record()
         fill_prediction(record, self.plan, self.capacity)
         try:

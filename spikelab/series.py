@@ -164,16 +164,18 @@ def _every_seconds(signal: Signal) -> int:
 def _seconds_with_load(record: RunRecord, prometheus: Prometheus) -> tuple[int, int] | None:
     """The first and the last second, in epoch seconds, at which Prometheus shows any load."""
     assert record.ended is not None
-    end = record.ended.timestamp() + target_figures.SETTLE_SECONDS
-    window = f"[{math.ceil(end - record.started.timestamp())}s:1s] @ {end:.3f}"
+    ended = record.ended.timestamp()
+    window = f"[{math.ceil(ended - record.started.timestamp()) + 2}s:1s] @ {ended + 2:.3f}"
     run = f'{{testid="{record.testid}"}}'
-    load_of = " or ".join(
-        f"{series}{run} > 0"
+    # The rules are evaluated every second: the first time after the end shows the last answers.
+    # What a driver that is gone said last lasts longer, and no value is repeated as a later one.
+    seen = " or ".join(
+        f"timestamp({series}{run}) < {ended + 1:.3f} and {series}{run} > 0"
         for series in ("loadtest:users", "loadtest:started:rate", "loadtest:requests:rate")
     )
-    first = prometheus.value(f"min(min_over_time(timestamp({load_of}){window}))")
-    last = prometheus.value(f"max(max_over_time(timestamp({load_of}){window}))")
-    return None if first is None or last is None else (math.floor(first), math.floor(last))
+    first = prometheus.value(f"min(min_over_time(({seen}){window}))")
+    last = prometheus.value(f"max(max_over_time(({seen}){window}))")
+    return None if first is None or last is None else (math.ceil(first), math.ceil(last))
 
 
 def _finite(value: float) -> float | None:

@@ -29,9 +29,7 @@ from spikelab.record import RunRecord, now, read_record
 from spikelab.run import Run, RunOptions
 from spikelab.runtime import Runtime
 from spikelab.runtime.builds import build_of
-from spikelab.stores.prometheus import Prometheus
 from spikelab.stores.watch import Stores
-from spikelab.target_figures import settle
 from spikelab.units import parse_duration
 
 
@@ -103,7 +101,7 @@ class Session:
             self.state.save()
 
     def require_stores(self) -> None:
-        """The stores are there that earlier runs had, and scrapes come in. Raises LabError."""
+        """The stores are there that earlier runs had. Raises LabError."""
         if not self._stores.health:
             return
         missing = [name for name in self.state.stores if name not in self._stores.health]
@@ -113,8 +111,6 @@ class Session:
             )
         self.state.stores = list(self._stores.health)
         self._stores.require()
-        # A Prometheus that has just been started would miss the beginning of the first run.
-        settle(Prometheus(self._runtime.endpoints().prometheus), now())
 
     def _cell(self, plan: Plan, cell: CellState) -> Cell:
         variant = variant_of(self.plan, cell.variant)

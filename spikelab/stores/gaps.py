@@ -1,16 +1,37 @@
 """When Prometheus recorded nothing: it was down, or could not write."""
 
 import math
+import time
 from collections.abc import Iterable
+from contextlib import suppress
 
+from spikelab.errors import LabError
 from spikelab.stores.prometheus import Prometheus
 
 # Scraped every second in every runtime, also while there is no target.
 _BEAT = 'max(timestamp(up{job="sockets"}))'
 # Two beats may be late on a machine at work; a store that is started again takes longer.
 _MISSED_SECONDS = 2.5
+# Prometheus takes up its targets 5 s after its own start.
+_FIRST_BEAT_SECONDS = 10.0
+_POLL_SECONDS = 0.1
 
 Gap = tuple[float, float]
+
+
+def await_beat(prometheus: Prometheus) -> None:
+    """Waits for the next record, a second at most from a Prometheus at work; one that has just been
+    started would miss the beginning of a run. After 10 s the run may begin without: what it then
+    lacks is a gap, and said."""
+    since = None
+    deadline = time.monotonic() + _FIRST_BEAT_SECONDS
+    while time.monotonic() < deadline:
+        with suppress(LabError):
+            # By Prometheus' own clock, which in a virtual machine may be another.
+            since = since or prometheus.value("vector(time())")
+            if since and prometheus.value(f"{_BEAT} > {since}"):
+                return
+        time.sleep(_POLL_SECONDS)
 
 
 def gaps(prometheus: Prometheus, first_seconds: float, last_seconds: float) -> list[Gap]:

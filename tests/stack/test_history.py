@@ -6,11 +6,15 @@ from typing import Any
 import pytest
 
 from spikelab import series
+from spikelab.health import answers
 from spikelab.history import series_lines
 from spikelab.record import RunRecord
+from spikelab.signals import load, tomcat
 from tests.stack.conftest import Lab, in_state, wait_until
+from tests.stack.processes import process_of
 
 SERVICE_SECONDS = 2
+RATES = [rate.name for rate in series.RATES]
 
 
 def points(lab: Lab, measurement: str, testid: str) -> list[dict[str, Any]]:
@@ -68,6 +72,26 @@ def test_a_longer_run_is_thinned_out_and_still_adds_up(
     rates = [float(line.split("good_rate=")[1].split(",")[0]) for line in thinned]
     assert len(thinned) == -(-len(whole) // 2)
     assert sum(rates) * 2 == pytest.approx(300)
+
+
+def test_a_prometheus_that_has_just_started_misses_no_second(lab: Lab) -> None:
+    process_of(lab, "prometheus").kill()
+    wait_until(lambda: answers(f"{lab.prometheus.url}/-/ready"), 30, "it is back")
+    testid = lab.run("steady", "--set", "rate=50", "--set", "duration=3s")["testid"]
+    kept = series.load_series(lab.home / "results" / testid)
+    assert kept
+    assert None not in kept.of(tomcat.CONNECTIONS_ESTABLISHED)
+    assert None not in kept.of(load.GOOD_RATE)
+
+
+@pytest.mark.parametrize("driver", ["k6", "locust"])
+def test_at_the_run_s_end_it_is_whole(lab: Lab, driver: str) -> None:
+    sets = ["--set", "rate=50", "--set", "duration=6s"]
+    record = RunRecord.model_validate(lab.run("steady", "--driver", driver, *sets))
+    kept = series.load_series(lab.home / "results" / record.testid)
+    later = series.read_series(record, lab.prometheus)
+    assert kept and later
+    assert {name: kept.points[name] for name in RATES} == {n: later.points[n] for n in RATES}
 
 
 def test_locust_s_runs_are_in_it_as_well(lab: Lab) -> None:
