@@ -43,8 +43,11 @@ def write_or_warn(json_file: Path, result: object) -> None:
 def say_report(name: str) -> None:
     """Writes the report of a run or an experiment and says where it is. Its failure is a warning:
     what was measured is there without it. `LAB_REPORT=none` leaves it out."""
-    if os.environ.get("LAB_REPORT") == "none":
+    asked = os.environ.get("LAB_REPORT")
+    if asked == "none":
         return
+    if asked:
+        warn(f"LAB_REPORT={asked}: unknown, so there is a report: none leaves it out")
     try:
         # It takes a while to import, and draws.
         from spikelab.report import write_report  # noqa: PLC0415

@@ -93,3 +93,12 @@ def test_the_report_at_the_end_of_a_command_can_be_left_out(
     monkeypatch.setenv("LAB_REPORT", asked)
     say_report(name)
     assert (paths.RESULTS / name / "report.html").exists() is made
+
+
+def test_a_word_that_means_nothing_is_said(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setenv("LAB_REPORT", "off")
+    say_report(name)
+    assert "LAB_REPORT=off: unknown" in capsys.readouterr().err
+    assert (paths.RESULTS / name / "report.html").exists()
