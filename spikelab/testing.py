@@ -17,7 +17,7 @@ from spikelab.tools import ensure_built
 _LOCK = paths.REQUIREMENTS / "dev.lock"
 # The phases of the tests: what is marked, and how many processes share it. Most tests wait most of
 # their time.
-_PHASES = (("not alone and not timed", 4), ("timed", 2), ("alone", 1))
+_PHASES = (("not alone and not timed", 5), ("timed", 2), ("alone", 1))
 # A file at a time and in their order, in which the quick ones come last.
 _SHARED = ("--dist", "loadfile", "--no-loadscope-reorder")
 _SOME_FAILED = 1
@@ -42,18 +42,17 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
     if pytest_arguments:
         return _pytest("not slow" if fast else "", pytest_arguments)
     quick = "not slow and " if fast else ""
+    for check in CHECKS:
+        check()
     codes: list[int] = []
     with ThreadPoolExecutor() as beside:
-        # While packages come, and while a Redis is waited for, there is CPU time for the others.
-        locust = beside.submit(locust_program)
-        target_tests = beside.submit(_target_tests)
-        for check in CHECKS:
-            check()
-        locust.result()
+        slow = [beside.submit(check) for check in SLOW_CHECKS]
+        locust_program()
         for marked, processes in _PHASES:
             codes.append(_phase(f"{quick}({marked})", processes))
             # At the latest before anything is timed.
-            target_tests.result()
+            for check_beside in slow:
+                check_beside.result()
     # A pytest that was killed has a number below 0.
     return next(filter(None, codes), 0)
 
@@ -89,15 +88,18 @@ def _lint() -> None:
     tracked = _tracked()
     _call("ruff", [str(tool / "ruff"), "check", "."])
     _call("ruff format", [str(tool / "ruff"), "format", "--check", "."])
-    _call("mypy", [sys.executable, "-m", "mypy"])
-    _lint_locust()
     scripts = [*_SCRIPTS, *_ending(tracked, ".sh")]
     _call("shellcheck", [str(tool / "shellcheck"), *scripts])
     _call("hadolint", [str(tool / "hadolint"), *_ending(tracked, "Dockerfile")])
     _call("yamllint", [str(tool / "yamllint"), "--strict", *_ending(tracked, ".yml", ".yaml")])
 
 
-def _lint_locust() -> None:
+def _types() -> None:
+    _call("mypy", [sys.executable, "-m", "mypy"])
+    _types_of_locust()
+
+
+def _types_of_locust() -> None:
     """Locust's scripts see Locust's own packages, and each other as they do when they run."""
     locust = locust_program()
     scripts = [str(path) for path in sorted(paths.LOCUST.glob("*.py"))]
@@ -188,9 +190,6 @@ def _ending(names: Sequence[str], *suffixes: str) -> list[str]:
     return [name for name in names if name.endswith(suffixes)]
 
 
-CHECKS: list[Callable[[], None]] = [
-    _lint,
-    _dashboards,
-    _rule_tests,
-    _go_tests,
-]
+# What takes seconds, before any test, and what takes longer, beside the tests that are not timed.
+CHECKS: list[Callable[[], None]] = [_lint, _dashboards]
+SLOW_CHECKS: list[Callable[[], None]] = [_target_tests, _types, _rule_tests, _go_tests]

@@ -9,11 +9,12 @@ pytestmark = pytest.mark.timed
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("threads", "first", "growth"), [(20, 350, 1.2), (40, 600, 1.2)])
+# The first step is the target's first load as well: far below the answer.
+@pytest.mark.parametrize(("threads", "first", "growth"), [(20, 350, 1.2), (40, 500, 1.3)])
 def test_capacity_of_the_target_doubles_with_its_threads(
     lab: Lab, threads: int, first: float, growth: float
 ) -> None:
-    course = {"first": first, "growth": growth, "overload": "5s", "recovery": "12s"}
+    course = {"first": first, "growth": growth, "overload": "3s", "recovery": "8s"}
     answer = search(
         lab,
         *("capacity", "--preset", "brief"),

@@ -202,8 +202,9 @@ def test_a_run_by_hand_beside_one_of_the_lab_is_told_apart(lab: Lab, plan_file: 
     # 3: on a busy machine the driver may be short of CPU.
     assert load.wait(timeout=120) in {0, 3}, load.stderr and load.stderr.read()
     record = json.loads((lab.home / "r.json").read_text())
+    requests = record["steps"][0]["requests"]
+    wait_until(lambda: total(lab, record["testid"]) == requests, 30, "all are in Prometheus")
     assert total(lab, testid) == pytest.approx(250, abs=1)
-    assert total(lab, record["testid"]) == record["steps"][0]["requests"]
     for run, driver in ((testid, "k6"), (record["testid"], "locust")):
         seen = lab.prometheus.query(
             f'count by (driver) (last_over_time(loadtest:requests:total{{testid="{run}"}}[5m]))'

@@ -3,10 +3,20 @@
 import os
 import subprocess
 
+import pytest
+
 from spikelab import paths
 from tests.stack.conftest import Lab, wait_until
 
 K6 = str(paths.BIN / "k6")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def defaults(lab: Lab) -> None:
+    """A run of another test leaves the target with that run's settings."""
+    lab("down")
+    result = lab("up")
+    assert result.returncode == 0, result.stderr
 
 
 def k6(lab: Lab, *arguments: str, env: dict[str, str] | None = None) -> str:
