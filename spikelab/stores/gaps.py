@@ -12,7 +12,7 @@ from spikelab.stores.prometheus import Prometheus
 _BEAT = 'max(timestamp(up{job="sockets"}))'
 # Two beats may be late on a machine at work; a store that is started again takes longer.
 _MISSED_SECONDS = 2.5
-# Prometheus takes up its targets 5 s after its own start.
+# Prometheus takes up its targets 5 s after its own start, and scrapes each of them a moment later.
 _FIRST_BEAT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
 
@@ -20,16 +20,15 @@ Gap = tuple[float, float]
 
 
 def await_beat(prometheus: Prometheus) -> None:
-    """Waits for the next record, a second at most from a Prometheus at work; one that has just been
-    started would miss the beginning of a run. After 10 s the run may begin without: what it then
-    lacks is a gap, and said."""
-    since = None
+    """Waits until Prometheus records: one that has just been started would miss the beginning of a
+    run. Where nothing comes for 10 s the run begins without: what it lacks is a gap, and said."""
     deadline = time.monotonic() + _FIRST_BEAT_SECONDS
     while time.monotonic() < deadline:
         with suppress(LabError):
-            # By Prometheus' own clock, which in a virtual machine may be another.
-            since = since or prometheus.value("vector(time())")
-            if since and prometheus.value(f"{_BEAT} > {since}"):
+            age = prometheus.age_seconds()
+            # From before a restart there are beats as well.
+            last_beat = prometheus.value(f"time() - {_BEAT}")
+            if age > _FIRST_BEAT_SECONDS or (last_beat is not None and last_beat < age):
                 return
         time.sleep(_POLL_SECONDS)
 

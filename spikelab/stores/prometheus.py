@@ -55,6 +55,12 @@ class Prometheus:
         groups = self._answer(f"rules?type=record&rule_name[]={rule}")["groups"]
         return datetime.fromisoformat(groups[0]["lastEvaluation"]) if groups else None
 
+    def age_seconds(self) -> float:
+        """Since its start, by its own clock. Raises LabError."""
+        said = self._answer("status/runtimeinfo")
+        began, now = (datetime.fromisoformat(said[name]) for name in ("startTime", "serverTime"))
+        return (now - began).total_seconds()
+
     def _ask(self, kind: str, parameters: Mapping[str, str]) -> list[dict[str, Any]]:
         result: list[dict[str, Any]] = self._answer(kind, parameters)["result"]
         return result

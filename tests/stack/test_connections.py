@@ -10,6 +10,8 @@ from spikelab import paths
 from spikelab.host_facts import sysctl
 from tests.stack.conftest import Lab
 
+pytestmark = pytest.mark.alone
+
 _SETTINGS = 12
 
 
