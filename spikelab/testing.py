@@ -17,7 +17,12 @@ from spikelab.tools import ensure_built
 _LOCK = paths.REQUIREMENTS / "dev.lock"
 # The phases of the tests: what is marked, and how many processes share it. Most tests wait most of
 # their time.
-_PHASES = (("not alone and not timed", 5), ("timed", 2), ("alone", 1))
+_PHASES = (
+    ("not timed and not crowded and not alone", 4),
+    ("timed", 3),
+    ("crowded", 3),
+    ("alone", 1),
+)
 # A file at a time and in their order, in which the quick ones come last.
 _SHARED = ("--dist", "loadfile", "--no-loadscope-reorder")
 _SOME_FAILED = 1

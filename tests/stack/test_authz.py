@@ -8,7 +8,7 @@ import pytest
 
 from tests.stack.conftest import Lab
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.crowded
 
 USERS, PERIOD_SECONDS, SECONDS = 2500, 1.6, 20
 # As published: requests a second, then milliseconds, microseconds and milliseconds.

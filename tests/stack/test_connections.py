@@ -10,7 +10,7 @@ from spikelab import paths
 from spikelab.host_facts import sysctl
 from tests.stack.conftest import Lab
 
-pytestmark = pytest.mark.alone
+pytestmark = pytest.mark.crowded
 
 _SETTINGS = 12
 

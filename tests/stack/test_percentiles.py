@@ -21,7 +21,7 @@ PLAN: dict[str, Any] = {
     "phases": [{"name": "replay", "kind": "rate", "value": RATE, "duration": f"{SECONDS}s"}],
     "slo": ["p95 < 200ms", "p99 < 300ms"],
 }
-pytestmark = pytest.mark.timed
+pytestmark = pytest.mark.alone
 
 LIMITS = {"p95 < 200ms": 0.2, "p99 < 300ms": 0.3}
 # docs/drivers.md: what a driver's own summary may be off by, as a share.

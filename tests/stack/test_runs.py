@@ -166,7 +166,7 @@ def test_a_target_that_is_restarted_under_load_makes_the_run_invalid(lab: Lab) -
     assert record["steps"][0]["errors"]["reset"] + record["steps"][0]["errors"]["other"] > 0
 
 
-@pytest.mark.alone
+@pytest.mark.crowded
 def test_a_run_after_an_aborted_one_of_3000_users_starts_on_an_idle_target(lab: Lab) -> None:
     # What is left behind is a quarter of a minute of work.
     left = ("--set", "users=3000", "--set", "request.path=/hello?ms=1000")
