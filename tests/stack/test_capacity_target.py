@@ -10,7 +10,7 @@ pytestmark = pytest.mark.timed
 
 @pytest.mark.slow
 # The first step is the target's first load as well: far below the answer.
-@pytest.mark.parametrize(("threads", "first", "growth"), [(20, 350, 1.2), (40, 500, 1.3)])
+@pytest.mark.parametrize(("threads", "first", "growth"), [(20, 250, 1.3), (40, 500, 1.3)])
 def test_capacity_of_the_target_doubles_with_its_threads(
     lab: Lab, threads: int, first: float, growth: float
 ) -> None:

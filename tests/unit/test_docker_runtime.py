@@ -15,6 +15,8 @@ from spikelab.locks import changing_the_stack
 from spikelab.runtime import engine
 from spikelab.runtime.docker import DockerRuntime
 from spikelab.runtime.replicas import replicas, strays, unseen
+from spikelab.stack_settings import PORT_NAMES
+from tests.stack.conftest import free_ports
 
 # What it prints for a call is in the file that the call's first known word names.
 DOCKER = """#!/bin/sh
@@ -56,10 +58,8 @@ def docker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Docker:
     folder.mkdir()
     monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
     monkeypatch.setattr(paths, "STATE", tmp_path / "state")
-    for port, name in enumerate(("TARGET", "TARGET_MANAGEMENT", "SOCKETS_EXPORTER"), 24400):
-        monkeypatch.setenv(f"{name}_PORT", str(port))
-    for port, name in enumerate(("PROMETHEUS", "INFLUXDB", "GRAFANA"), 24403):
-        monkeypatch.setenv(f"{name}_PORT", str(port))
+    for name, port in zip(PORT_NAMES, free_ports(len(PORT_NAMES)), strict=True):
+        monkeypatch.setenv(name, str(port))
     return Docker(folder)
 
 

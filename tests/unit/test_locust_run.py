@@ -152,10 +152,10 @@ def test_the_phases_of_a_plan(tmp_path: Path, site: Site, processes: list[str]) 
     assert 0.7 < ramp["start_spread_seconds"] < 2.5
     # Ten users: 4 requests a second of each, from its start on.
     assert 60 <= ramp["requests"] <= 100
-    # Two seconds of 40 a second; a busy machine may end the phase late.
+    # Two seconds of 40 a second; a busy machine may end the phase late, or begin it so and make up.
     seconds = (rate["ended"] - rate["started"]) / 1000
     assert 1.8 < seconds < 4
-    assert rate["requests"] == pytest.approx(40 * seconds, abs=8)
+    assert rate["requests"] == pytest.approx(40 * seconds, abs=20)
     assert rate["start_spread_seconds"] is None
     for phase in (ramp, rate):
         assert phase["started_ms"] <= phase["started"] < phase["ended"]
