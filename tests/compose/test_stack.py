@@ -123,7 +123,7 @@ def test_settings_in_the_environment_reach_the_connector(stack: Stack) -> None:
     )
 
 
-@pytest.mark.crowded
+@pytest.mark.alone
 @pytest.mark.slow
 def test_10000_users_on_defaults_stop_at_8293_connections(stack: Stack, docker: Lab) -> None:
     """Counted by the kernel inside the target's own namespace, with no published port between."""
