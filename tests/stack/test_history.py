@@ -84,19 +84,23 @@ def test_a_prometheus_that_has_just_started_misses_no_second(lab: Lab) -> None:
     assert None not in kept.of(load.GOOD_RATE)
 
 
-@pytest.mark.parametrize("driver", ["k6", "locust"])
-def test_at_the_run_s_end_it_is_whole(lab: Lab, driver: str) -> None:
-    sets = ["--set", "rate=50", "--set", "duration=6s"]
-    record = RunRecord.model_validate(lab.run("steady", "--driver", driver, *sets))
-    kept = series.load_series(lab.home / "results" / record.testid)
-    later = series.read_series(record, lab.prometheus)
+def test_at_the_run_s_end_it_is_whole(lab: Lab, spike: dict[str, Any]) -> None:
+    assert_kept_whole(lab, spike)
+
+
+def assert_kept_whole(lab: Lab, run: dict[str, Any]) -> None:
+    """What was kept at its end is what is read later."""
+    kept = series.load_series(lab.home / "results" / run["testid"])
+    later = series.read_series(RunRecord.model_validate(run), lab.prometheus)
     assert kept and later
     assert {name: kept.points[name] for name in RATES} == {n: later.points[n] for n in RATES}
 
 
 def test_locust_s_runs_are_in_it_as_well(lab: Lab) -> None:
     sets = ["--set", "rate=50", "--set", "duration=6s"]
-    testid = lab.run("steady", "--driver", "locust", *sets)["testid"]
+    record = lab.run("steady", "--driver", "locust", *sets)
+    assert_kept_whole(lab, record)
+    testid = record["testid"]
     (run,) = points(lab, "runs", testid)
     assert (run["driver"], run["requests"]) == ("locust", pytest.approx(300, abs=10))
     series = points(lab, "run_series", testid)

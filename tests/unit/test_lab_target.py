@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -103,6 +104,15 @@ def test_a_replica_that_is_not_there_is_not_waited_for(prometheus: Prometheus) -
     assert min(prometheus.query(f"timestamp({scraped})", at(31)).values()) < at(31).timestamp()
     assert target_figures.scraped_since(prometheus, at(31), at(31))
     assert not target_figures.scraped_since(prometheus, at(31.5), at(31))
+
+
+@needs_prometheus
+def test_a_series_ends_with_the_last_record_of_its_load(prometheus: Prometheus) -> None:
+    """Prometheus would answer with that one for five minutes more."""
+    last = SECONDS - 1
+    found = read_series(plain_record(started=at(5), ended=at(last)), prometheus)
+    assert found is not None
+    assert found.begun + timedelta(seconds=len(found) * found.step_seconds) == at(last)
 
 
 @needs_prometheus
