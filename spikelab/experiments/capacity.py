@@ -14,13 +14,14 @@ from spikelab.plans.values import Scalar
 from spikelab.record import RunRecord, read_record
 from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
-from spikelab.statistics.capacity import answer
+from spikelab.statistics.capacity import answer, counted
 from spikelab.units import show_seconds
 
 # A run that turned out to be no measurement is repeated at once: so often at most.
 _TRIES = 3
 # A search ends long before: 13 steps are usual.
 _MOST_STEPS = 60
+_COLD = "not counted: the target may still have been cold"
 
 
 def run(
@@ -54,7 +55,7 @@ def _search(question: Question, going: Session) -> list[CapacityStep]:
         say(f"step {len(steps) + 1}: {question.search.parameter} {value:,.6g}")
         record = _run_once(going, _next_cell(going.state, question.values(value)))
         steps.append(judged(record, value, question.objectives, question.limits))
-        say(_line(steps[-1]))
+        say(_line(answer_of(question, steps).steps[-1]))
     return steps
 
 
@@ -104,7 +105,9 @@ def _line(step: CapacityStep) -> str:
 def answer_of(question: Question, steps: list[CapacityStep]) -> CapacityAnswer:
     """What these steps say; inconclusive before the search is over."""
     unit = unit_of(question.search.parameter)
-    found = answer(question.course, observations(steps), unit)
+    judged_steps = observations(steps)
+    found = answer(question.course, judged_steps, unit)
+    cold = len(steps) - len(counted(judged_steps))
     outcome, reason = found.outcome, found.reason
     if len(steps) >= _MOST_STEPS and question.next_value(steps) is not None:
         outcome, reason = "inconclusive", f"no end after {_MOST_STEPS} steps"
@@ -114,9 +117,14 @@ def answer_of(question: Question, steps: list[CapacityStep]) -> CapacityAnswer:
         highest_pass=found.highest_pass,
         lowest_fail=found.lowest_fail,
         reason=reason,
-        limited_by=_limited_by(steps, found.lowest_fail),
-        steps=steps,
+        limited_by=_limited_by(steps[cold:], found.lowest_fail),
+        steps=[*map(_not_counted, steps[:cold]), *steps[cold:]],
     )
+
+
+def _not_counted(step: CapacityStep) -> CapacityStep:
+    """The same, which says why it does not count."""
+    return step.model_copy(update={"why": "; ".join(filter(None, (step.why, _COLD)))})
 
 
 def _limited_by(steps: Sequence[CapacityStep], lowest_fail: float | None) -> list[Miss]:

@@ -64,7 +64,7 @@ def _steps(answer: CapacityAnswer) -> Table:
             words.seconds(step.latency_seconds.p95),
             words.seconds(step.latency_seconds.p99),
             step.verdict,
-            "; ".join(miss.text for miss in step.missed) or step.why,
+            step.why,
         )
         for number, step in enumerate(answer.steps, 1)
     ]

@@ -105,8 +105,18 @@ class _Ends:
     below_high: float | None
 
 
+def counted(observations: Sequence[Observation]) -> Sequence[Observation]:
+    """All but a first step that failed: a target that was just started is slow for some seconds.
+
+    That rate is the next again, and what it then says counts.
+    """
+    cold = bool(observations) and observations[0].verdict == "fail"
+    return observations[1:] if cold else observations
+
+
 def next_rate(search: Search, observations: Sequence[Observation]) -> float | None:
     """The rate of the next step; None when the search is over."""
+    observations = counted(observations)
     if not observations:
         return search.first_rate
     last, verdicts = observations[-1].rate, _by_rate(observations)
@@ -127,7 +137,7 @@ def answer(search: Search, observations: Sequence[Observation], unit: str = "") 
 
     `unit`: what stands behind a rate in the reason.
     """
-    verdicts = _by_rate(observations)
+    verdicts = _by_rate(counted(observations))
     states = _states(search, verdicts)
     ends = _ends(states)
 
@@ -144,7 +154,7 @@ def answer(search: Search, observations: Sequence[Observation], unit: str = "") 
         return Capacity("at least", low, None)
     if high == search.lowest_rate:
         return Capacity("below", None, high)
-    return Capacity("inconclusive", low, high, _why(observations, states, unit))
+    return Capacity("inconclusive", low, high, _why(counted(observations), states, unit))
 
 
 def _outward(search: Search, ends: _Ends, states: Mapping[float, Verdict]) -> float | None:

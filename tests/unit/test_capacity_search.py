@@ -141,10 +141,22 @@ def test_a_reason_has_the_parameter_s_unit(tmp_path: Path, parameter: str, said:
         ("${rate}", f"${{{parameter}}}"),
         ("{first", f"{{parameter: {parameter}, first"),
     ]
-    tried = [step(200, "fail"), step(50, "pass"), step(400, "pass"), step(1600, "fail")]
+    tried = [step(200, verdict) for verdict in ("inconclusive", "fail")]
+    tried += [step(50, "pass"), step(400, "pass"), step(1600, "fail")]
     found = answer_of(question(tmp_path, *changes), tried)
     assert found.reason
     assert said in found.reason
+
+
+def test_a_first_step_that_does_not_count_says_so(tmp_path: Path) -> None:
+    tried = [step(100, "fail"), step(100, "pass"), step(200, "fail")]
+    found = answer_of(question(tmp_path), tried)
+    assert [each.why for each in found.steps] == [
+        "not counted: the target may still have been cold",
+        "",
+        "",
+    ]
+    assert [each.verdict for each in found.steps] == ["fail", "pass", "fail"]
 
 
 def test_a_search_that_ends_with_the_last_step_allowed_has_its_answer(tmp_path: Path) -> None:
