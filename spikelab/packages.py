@@ -28,6 +28,9 @@ def install(lock: Path, venv: Path, python: Path) -> None:
             "--quiet",
             "--require-hashes",
             "--disable-pip-version-check",
+            # A lock file names all that is needed; what is imported is compiled then.
+            "--no-deps",
+            "--no-compile",
             "-r",
             str(lock),
         ]
