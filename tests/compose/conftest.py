@@ -111,9 +111,9 @@ class Stack:
 
     def remove(self) -> None:
         """Takes it off the engine whole: volumes and the images that were built for it too."""
-        self.compose(
-            "--profile", "*", "down", "--volumes", "--remove-orphans", "--rmi", "local", timeout=120
-        )
+        what = ("--volumes", "--remove-orphans", "--rmi", "local")
+        # Nothing is kept, so nothing is waited for.
+        self.compose("--profile", "*", "down", "--timeout", "0", *what, timeout=120)
 
     def _list(self, *command: str) -> list[str]:
         return _docker(*command, "--filter", f"label=com.docker.compose.project={self.project}")
@@ -183,20 +183,20 @@ def _say(request: pytest.FixtureRequest, *lines: str) -> None:
         print("", *(f"compose: {text}" for text in lines), sep="\n", file=sys.stderr)
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def stack(
     images: Images, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
 ) -> Iterator[Stack]:
-    """A stack that is up and healthy, for all tests of a session."""
+    """A stack that is up and healthy, for all tests of this folder."""
     with make_stack(tmp_path_factory.mktemp("compose"), images) as instance:
         instance.up()
         _say(request, f"from nothing to healthy in {instance.ups[0]:.1f} s")
         yield instance
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def docker(stack: Stack) -> Lab:
-    """The session's stack, found healthy by ./lab, which speaks to it from now on: one that it does
+    """The same stack, found healthy by ./lab, which speaks to it from now on: one that it does
     not know it would start, with all components."""
     result = stack.lab("up", "--without", "grafana")
     assert result.returncode == 0, result.stderr

@@ -175,7 +175,7 @@ def errors_in_record(record: dict[str, Any]) -> dict[str, int]:
     return {name: count for name, count in errors.items() if name != "bodies" and count}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
     """A lab that is up; it is taken down after the last test, and nothing may be left of it."""
     instance = make_lab(tmp_path_factory.mktemp("lab"))
