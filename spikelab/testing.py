@@ -26,6 +26,8 @@ _PHASES = (
 # A file at a time and in their order, in which the quick ones come last.
 _SHARED = ("--dist", "loadfile", "--no-loadscope-reorder")
 _SOME_FAILED = 1
+# What runs beside tests takes the CPU that they leave.
+_NICE = ("nice", "-n", "10")
 _SCRIPTS = (
     "lab",
     "host/start-target",
@@ -47,12 +49,13 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
     if pytest_arguments:
         return _pytest("not slow" if fast else "", pytest_arguments)
     quick = "not slow and " if fast else ""
-    for check in CHECKS:
-        check()
     codes: list[int] = []
     with ThreadPoolExecutor() as beside:
+        locust = beside.submit(locust_program)
+        for check in CHECKS:
+            check()
         slow = [beside.submit(check) for check in SLOW_CHECKS]
-        locust_program()
+        locust.result()
         for marked, processes in _PHASES:
             codes.append(_phase(f"{quick}({marked})", processes))
             # At the latest before anything is timed.
@@ -100,7 +103,7 @@ def _lint() -> None:
 
 
 def _types() -> None:
-    _call("mypy", [sys.executable, "-m", "mypy"])
+    _call("mypy", [*_NICE, sys.executable, "-m", "mypy"])
     _types_of_locust()
 
 
@@ -111,6 +114,7 @@ def _types_of_locust() -> None:
     _call(
         "mypy of locust/",
         [
+            *_NICE,
             sys.executable,
             "-m",
             "mypy",
@@ -128,6 +132,7 @@ def _target_tests() -> None:
     _call(
         "target tests",
         [
+            *_NICE,
             "mvn",
             "--batch-mode",
             "--quiet",
@@ -142,8 +147,8 @@ def _target_tests() -> None:
 
 def _go_tests() -> None:
     for name, folder in (("sockets exporter", paths.SOCKETS_EXPORTER), ("init", paths.INIT)):
-        _call(f"{name}: vet", ["go", "vet", "./..."], folder)
-        _call(f"{name}: tests", ["go", "test", "./..."], folder)
+        _call(f"{name}: vet", [*_NICE, "go", "vet", "./..."], folder)
+        _call(f"{name}: tests", [*_NICE, "go", "test", "./..."], folder)
 
 
 def _rule_tests() -> None:
@@ -151,7 +156,7 @@ def _rule_tests() -> None:
     rules = sorted((paths.ROOT / "prometheus" / "rules").glob("*.yml"))
     tests = sorted((paths.ROOT / "prometheus" / "tests").glob("*.yml"))
     _call("promtool check", [promtool, "check", "rules", *map(str, rules)])
-    _call("promtool test", [promtool, "test", "rules", *map(str, tests)])
+    _call("promtool test", [*_NICE, promtool, "test", "rules", *map(str, tests)])
 
 
 def _dashboards() -> None:

@@ -14,7 +14,7 @@ _LOCK = paths.REQUIREMENTS / "locust.lock"
 def locust_program() -> Path:
     """`locust`, installed on first use. Raises LabError when it can't be."""
     if not current(_LOCK, paths.LOCUST_VENV):
-        with alone(paths.BUILD / "lock", "another ./lab command is building"):
+        with alone(paths.BUILD / "locust.lock", "another ./lab command is installing Locust"):
             _install()
     return paths.LOCUST_VENV / "bin" / "locust"
 
