@@ -22,8 +22,8 @@ def test_fixed_service_times(lab: Lab, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_random_service_times(lab: Lab, tmp_path: Path) -> None:
-    # bench/capacity.py takes the time that 5 % need: a quarter of the rate, steps of a minute.
-    server = RandomServer(workers=16, service_seconds=0.016, limit_seconds=0.072)
+    # bench/capacity.py takes the time that 5 % need: steps of a minute, and finer ones.
+    server = RandomServer(workers=16, service_seconds=0.032, limit_seconds=0.144)
     capacity = server.capacity()
     with known_capacity(*server.arguments) as url:
         known = plan(
@@ -31,7 +31,7 @@ def test_random_service_times(lab: Lab, tmp_path: Path) -> None:
             url,
             server.objective,
             round(0.96 * capacity),
-            duration="15s",
+            duration="30s",
             growth=1.1,
             precision="7%",
             confirmations=0,
