@@ -25,13 +25,17 @@ def points(lab: Lab, measurement: str, testid: str) -> list[dict[str, Any]]:
 def spike(lab: Lab) -> dict[str, Any]:
     """300 users on 200 threads, two seconds each."""
     load = ["--set", "users=300", "--set", f"request.path=/hello?ms={1000 * SERVICE_SECONDS}"]
-    return lab.run("tomcat-spike", *load, "--label", 'note=a "b"')
+    # A busy machine decides nothing, which is as good a point.
+    said = lab("run", "tomcat-spike", *load, "--label", 'note=a "b"')
+    assert said.returncode in {0, 3}, said.stdout + said.stderr
+    return lab.records()[-1]
 
 
 def test_a_run_is_a_point_with_the_record_s_figures(lab: Lab, spike: dict[str, Any]) -> None:
     (run,) = points(lab, "runs", spike["testid"])
     (step,) = spike["steps"]
-    assert (run["plan"], run["driver"], run["verdict"]) == ("tomcat-spike", "k6", "pass")
+    assert (run["plan"], run["driver"]) == ("tomcat-spike", "k6")
+    assert run["verdict"] == spike["verdict"]
     assert (run["requests"], run["failures"], run["success"]) == (300, 0, 1)
     for quantile in ("p50", "p95", "p99", "max"):
         assert run[f"latency_{quantile}_seconds"] == step["latency_seconds"][quantile]
