@@ -21,7 +21,6 @@ class _ByStack(LoadFileScheduling):  # type: ignore[misc]  # untyped
         return str(file.parent if shared else file)
 
 
-@pytest.hookimpl
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
     """In place of `--dist loadfile`."""
     return _ByStack(config, log) if config.getvalue("dist") == "loadfile" else None

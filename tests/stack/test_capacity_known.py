@@ -22,7 +22,7 @@ def test_fixed_service_times(lab: Lab, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_random_service_times(lab: Lab, tmp_path: Path) -> None:
-    # bench/capacity.py takes the time that 5 % need: steps of a minute, and finer ones.
+    # bench/capacity.py takes the time that 5 % need: steps of a minute, closer together.
     server = RandomServer(workers=16, service_seconds=0.032, limit_seconds=0.144)
     capacity = server.capacity()
     with known_capacity(*server.arguments) as url:

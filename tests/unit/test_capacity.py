@@ -44,16 +44,15 @@ def test_a_sharp_capacity_is_found_to_the_precision(
     capacity: float, first: float, precision: float, confirmations: int
 ) -> None:
     search = Search(first, 1, 100_000, precision=precision, confirmations=confirmations)
-    found, steps = course(falling(capacity, 0), search)
+    found, steps = run_search(search, falling(capacity, 0))
     assert found.outcome == "found"
     assert found.highest_pass is not None
     assert found.lowest_fail is not None
     assert found.highest_pass <= capacity < found.lowest_fail
     assert found.lowest_fail / found.highest_pass <= 1 + precision
     assert len(steps) <= 40
-    warm = steps[1:] if steps[0][1] == "fail" else steps
     for end in (found.highest_pass, found.lowest_fail):
-        assert [rate for rate, _ in warm].count(end) == 1 + confirmations
+        assert [step.rate for step in counted(steps)].count(end) == 1 + confirmations
 
 
 @given(st.integers(1, 3000), st.integers(1, 3000), st.floats(1.06, 3), st.integers(0, 2))
