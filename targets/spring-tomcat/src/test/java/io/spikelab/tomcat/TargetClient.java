@@ -12,7 +12,7 @@ import java.util.function.DoublePredicate;
 abstract class TargetClient implements AutoCloseable {
 
     private static final HttpClient CLIENT = HttpClient.newHttpClient();
-    private static final Duration PATIENCE = Duration.ofSeconds(5);
+    private static final Duration PATIENCE = Duration.ofSeconds(30);
 
     abstract int port();
 

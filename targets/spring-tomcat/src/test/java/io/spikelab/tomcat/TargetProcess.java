@@ -14,6 +14,9 @@ import java.util.concurrent.TimeUnit;
 /** The target as a process of its own, with its exit code and what it printed. */
 final class TargetProcess extends TargetClient {
 
+    /** Ends what hangs; far more than a start takes beside four busy processes (6 s on two cores). */
+    private static final Duration LIMIT = Duration.ofMinutes(2);
+
     private final Path output = Files.createTempFile("target", ".out");
     private final Path errors = Files.createTempFile("target", ".err");
     private final Map<String, String> environment;
@@ -56,18 +59,24 @@ final class TargetProcess extends TargetClient {
 
     /** Waits for the line that says that the target listens. */
     void awaitStarted() throws IOException, InterruptedException {
-        long deadline = System.nanoTime() + Duration.ofSeconds(30).toNanos();
-        while (!Files.readString(output).contains("listens on")) {
+        awaitOutput("listens on");
+    }
+
+    /** Waits until it has printed this text. */
+    void awaitOutput(String text) throws IOException, InterruptedException {
+        long deadline = System.nanoTime() + LIMIT.toNanos();
+        while (!Files.readString(output).contains(text)) {
             if (!process.isAlive() || System.nanoTime() > deadline) {
-                throw new IllegalStateException("not started: " + Files.readString(output) + errorLines());
+                throw new IllegalStateException("has not printed \"" + text + "\": " + Files.readString(output)
+                        + errorLines());
             }
             Thread.sleep(20);
         }
     }
 
     int exitCode() throws InterruptedException {
-        if (!process.waitFor(30, TimeUnit.SECONDS)) {
-            throw new IllegalStateException("still running after 30 s");
+        if (!process.waitFor(LIMIT.toSeconds(), TimeUnit.SECONDS)) {
+            throw new IllegalStateException("still running after " + LIMIT.toSeconds() + " s");
         }
         return process.exitValue();
     }
