@@ -68,7 +68,8 @@ def test_a_ramp_begins_where_the_phase_before_it_ended(k6: K6Runs, server: Serve
 def test_users_with_a_period_send_at_users_through_period(k6: K6Runs, server: Server) -> None:
     phases = [phase("users", "users", 50, "2s", period="500ms")]
     run = k6.run("steady", plan(server, phases))
-    assert run.count("attempts{scenario:users}") == pytest.approx(200, abs=2)
+    # One begins each 10 ms, so a machine that is 50 ms late at the end misses five.
+    assert run.count("attempts{scenario:users}") == pytest.approx(200, abs=5)
     begun = [each["data"]["value"] for each in run.samples if each["metric"] == "attempt_started"]
     # Spread over the first period, not all at once.
     assert max(Counter(int(ms // 100) for ms in begun if ms < 500).values()) < 30
