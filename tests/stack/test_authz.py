@@ -22,10 +22,8 @@ histogram_quantile(0.99, sum(rate(ext_authz_jwt_verify_duration_seconds_bucket[1
 
 @pytest.fixture(scope="module", params=["k6", "locust"])
 def record(request: pytest.FixtureRequest, lab: Lab) -> dict[str, Any]:
-    # Not `lab.run`: on a busy machine the latency may be missed, which is no failure here.
-    said = lab("run", "authz", "--set", f"duration={SECONDS}s", "--driver", request.param)
-    assert said.returncode in {0, 3, 99}, said.stderr
-    return lab.records()[-1]
+    load = ("authz", "--set", f"duration={SECONDS}s", "--driver", request.param)
+    return lab.run_unjudged(*load)
 
 
 def test_2500_users_are_let_through(record: dict[str, Any]) -> None:

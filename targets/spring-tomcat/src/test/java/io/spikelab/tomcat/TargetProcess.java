@@ -14,7 +14,7 @@ import java.util.concurrent.TimeUnit;
 /** The target as a process of its own, with its exit code and what it printed. */
 final class TargetProcess extends TargetClient {
 
-    /** Ends what hangs; far more than a start takes beside four busy processes (6 s on two cores). */
+    /** Ends what hangs; far more than a start takes, also on a busy machine. */
     private static final Duration LIMIT = Duration.ofMinutes(2);
 
     private final Path output = Files.createTempFile("target", ".out");
