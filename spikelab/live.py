@@ -86,6 +86,12 @@ class LiveRun:
         self._prometheus = prometheus
         self._influxdb = influxdb
         self._cpus = cpus
+        self._judged = (
+            {phase.name: plan.objectives_of(phase) for phase in plan.phases if phase.judged}
+            if plan.driver == "k6"
+            # Its series tell no phases apart.
+            else {"": plan.objectives}
+        )
         self._begun: float | None = None
 
     def tick(self, driver: Usage) -> None:
@@ -129,21 +135,37 @@ class LiveRun:
         ]
 
     def _objectives(self) -> list[Gauge]:
-        requests = self._total("loadtest:requests:total")
-        if not requests:
+        """Whether every judged phase meets its objectives so far."""
+        requests = self._by_phase("loadtest:requests:total")
+        begun = {phase: each for phase, each in self._judged.items() if requests.get(phase)}
+        if not begun:
             return []
-        success = 1 - self._total("loadtest:failures:total") / requests
-        met = all(self._holds(objective, success) for objective in self._plan.objectives)
+        failures = self._by_phase("loadtest:failures:total")
+        dropped = self._by_phase("loadtest:dropped:total")
+        keys = {objective.key for objectives in begun.values() for objective in objectives}
+        latency = {
+            key: self._by_phase("loadtest:latency_seconds:total", QUANTILES[key])
+            for key in keys & QUANTILES.keys()
+        }
+
+        def holds(phase: str, objective: Objective) -> bool:
+            if objective.key == "success":
+                good = requests[phase] - failures.get(phase, 0)
+                return objective.holds(good / (requests[phase] + dropped.get(phase, 0)), {})
+            # Of good answers: failures are judged by the share of them, exactly at the end.
+            seconds = latency[objective.key].get(phase)
+            return seconds is None or objective.holds(1, {objective.key: seconds})
+
+        met = all(holds(phase, objective) for phase, each in begun.items() for objective in each)
         return [Gauge("lab_slo_ok", met, {})]
 
-    def _holds(self, objective: Objective, success: float) -> bool:
-        if objective.key == "success":
-            return objective.holds(success, {})
-        # Of good answers: failures are judged by the share of them, exactly at the end.
-        latencies = f'sum(loadtest:latency_seconds:total{{testid="{self._testid}"}})'
-        quantile = QUANTILES[objective.key]
-        value = self._prometheus.value(f"histogram_quantile({quantile}, {latencies})")
-        return value is None or objective.holds(success, {objective.key: value})
+    def _by_phase(self, series: str, quantile: float | None = None) -> dict[str, float]:
+        """Sums, or a quantile of them; all under "" where the driver's series name no phase."""
+        expression = f'sum by (phase) ({series}{{testid="{self._testid}"}})'
+        if quantile is not None:
+            expression = f"histogram_quantile({quantile}, {expression})"
+        values = self._prometheus.query(expression)
+        return {labels.removeprefix("phase="): value for labels, value in values.items()}
 
     def _total(self, series: str) -> float:
         return self._prometheus.value(f'sum({series}{{testid="{self._testid}"}})') or 0.0

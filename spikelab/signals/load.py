@@ -257,7 +257,7 @@ OBJECTIVES_MET = Signal(
     name="objectives_met",
     title="objectives",
     unit=Unit.EXACT_COUNT,
-    about="whether the plan's objectives are met by what has been answered so far",
+    about="whether every judged phase meets its objectives so far",
     colour=Colour.GOOD,
     expressions={Source.PROMETHEUS: f"min(last_over_time(lab_slo_ok{{{RUN}}}[$__range]))"},
 )

@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,32 @@ def test_what_the_lab_sees_of_a_live_run_reaches_prometheus(
     # Which of both depends on what else the machine does.
     assert seen.pop("lab_driver_limited") in {0, 1}
     assert seen == {"lab_offered_rate": RATE, "lab_slo_ok": 1, "lab_events_pending": 0}
+
+
+def test_what_is_said_of_objectives_on_the_way_is_of_the_judged_phases(
+    lab: Lab, tmp_path: Path
+) -> None:
+    rate = {"kind": "rate", "value": 20, "duration": "4s"}
+    phases = [
+        # /hello takes no POST: every request fails.
+        {"name": "warm-up", **rate, "body_bytes": 10, "judged": False},
+        {"name": "good", **rate},
+        {"name": "strict", **rate, "slo": ["p50 < 10ms"]},
+    ]
+    path = tmp_path / "phases.yaml"
+    path.write_text(yaml.safe_dump({**PLAN, "phases": phases}))
+    record = lab.run_unjudged(str(path))
+    steps = {step["name"]: step for step in record["steps"]}
+    assert steps["strict"]["latency_seconds"]["p50"] > 0.01
+    first = datetime.fromisoformat(steps["good"]["started"])
+    last = datetime.fromisoformat(steps["strict"]["ended"]) + timedelta(seconds=1)
+    said = lab.prometheus.values(
+        f'lab_slo_ok{{testid="{record["testid"]}"}}',
+        int(first.timestamp()),
+        int(last.timestamp()),
+        1,
+    )
+    assert list(dict.fromkeys(said.values())) == [1, 0], said
 
 
 def test_one_plan_runs_on_both_drivers_and_the_dashboard_agrees(

@@ -12,6 +12,7 @@ from spikelab.signals.core import Colour, Signal
 NO_RUN = "No run in the time shown: start one, or widen the time range"
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
 NO_LAB = "Only ./lab run watches this; a run by hand has its driver's own summary"
+NO_VERDICT = "No judged phase has begun; only ./lab run judges them"
 NO_FAILURE = "No request has failed in the time shown"
 FIGURE_HEIGHT = 3
 GRAPH_HEIGHT = 7
@@ -36,9 +37,10 @@ def _verdict() -> stat.Panel:
     return state(
         Text(
             "Verdict so far",
-            "Of all that was answered in the time shown, warm-up included. The run's own verdict, "
-            "at its end, is of its judged phases and counts drops and failures as misses.",
-            NO_LAB,
+            "Of what the judged phases have answered or dropped so far; Locust's series tell no "
+            "phases apart, so a warm-up is in it. The run's own verdict, at its end, is exact and "
+            "counts failures as infinitely late.",
+            NO_VERDICT,
         ),
         load.OBJECTIVES_MET,
         {1: ("holding", Colour.GOOD), 0: ("missed", Colour.FAILED)},
