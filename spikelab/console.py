@@ -28,6 +28,13 @@ err = Console(markup=False, stderr=True, soft_wrap=True, highlight=False)
 _HEARTBEAT_SECONDS = 15
 
 
+def answer_on_stderr() -> None:
+    """Leaves standard output to what a program reads."""
+    out.stderr = True
+    if err.is_terminal:
+        out.width = err.width
+
+
 def say(text: str) -> None:
     """A line of progress."""
     err.print(text)

@@ -13,8 +13,9 @@ from spikelab.importers import sources
 from spikelab.importers.formats import FORMATS, Format
 from spikelab.importers.records import Imported, build_record, digest_of, find_record
 from spikelab.importers.report import ReportError
+from spikelab.json_result import write_result
 from spikelab.rate_table import show_rates
-from spikelab.record import RunRecord, write_json
+from spikelab.record import RunRecord
 from spikelab.slo import Objective, parse_objective
 
 _LONGEST_MESSAGE = 400
@@ -143,6 +144,6 @@ def _judge(records: Sequence[RunRecord], json_file: Path | None) -> None:
     answers = {variant: held_rates(rates) for variant, rates in variants.items()}
     show_rates(variants, answers)
     if json_file is not None:
-        write_json(
+        write_result(
             json_file, {"variants": {name: each.model_dump() for name, each in answers.items()}}
         )

@@ -321,7 +321,12 @@ class RunRecord(Kept):
 
 def write_json(path: Path, data: object, mode: int = 0o644, indent: int | None = 2) -> None:
     """Writes a JSON file whole or not at all."""
-    write_whole(path, json.dumps(data, indent=indent, ensure_ascii=False) + "\n", mode)
+    write_whole(path, json_text(data, indent), mode)
+
+
+def json_text(data: object, indent: int | None = 2) -> str:
+    """As the lab's JSON files have it."""
+    return json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
 
 
 def all_records() -> Iterator[RunRecord]:

@@ -4,6 +4,7 @@ from typing import Annotated
 
 import typer
 
+from spikelab import json_result
 from spikelab.cli.app import command
 from spikelab.cli.options import (
     DriverOption,
@@ -13,7 +14,6 @@ from spikelab.cli.options import (
     PresetOption,
     SetOption,
     TargetSetOption,
-    require_writable,
     run_options,
 )
 from spikelab.cli.results import say_experiment, say_report
@@ -58,7 +58,7 @@ def capacity(
     source = open_plan(plan, assignments or [], driver, preset=preset)
     question = Question.of(source, limits or [], slo or [])
     options = run_options(labels, target_settings, i_own_this_target)
-    require_writable(json_file)
+    json_result.prepare(json_file)
     question.check(options)
     question.warn_of_short_steps()
     runtime = running()

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from spikelab import paths
+from spikelab import json_result, paths
 from spikelab.cli.app import command
 from spikelab.cli.options import (
     DriverOption,
@@ -16,10 +16,9 @@ from spikelab.cli.options import (
     PresetOption,
     SetOption,
     TargetSetOption,
-    require_writable,
     run_options,
 )
-from spikelab.cli.results import say_experiment, say_report, write_or_warn
+from spikelab.cli.results import say_experiment, say_report
 from spikelab.cli.stack import running
 from spikelab.cli.sweep import FreshOption, say_what_comes
 from spikelab.comparison.model import ComparisonRecord
@@ -73,7 +72,8 @@ def compare(
     driver: DriverOption = None,
     fresh: FreshOption = False,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="write the comparison there too")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="write the comparison there too; - prints it"),
     ] = None,
     i_own_this_target: OwnTargetOption = False,
 ) -> None:
@@ -81,7 +81,7 @@ def compare(
 
     Exit 0: better, equivalent or without a verdict; 99: worse; 3: inconclusive.
     """
-    require_writable(json_file)
+    json_result.prepare(json_file)
     asked = Asked(primary, metrics, margin, at or [])
     plan = _plan_among(names or [])
     if plan is not None and baseline is None:
@@ -188,7 +188,9 @@ def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoRe
         say_report(record.comparison)
     if json_file is not None:
         found = [record.to_json() for record in records]
-        write_or_warn(json_file, found[0] if len(found) == 1 else {"comparisons": found})
+        json_result.write_or_warn(
+            json_file, found[0] if len(found) == 1 else {"comparisons": found}
+        )
     verdict = None if records[0].noise else overall(records)
     codes = {"worse": EXIT_SLO_MISSED, "inconclusive": EXIT_INCONCLUSIVE}
     raise typer.Exit(codes.get(verdict or "", EXIT_OK))

@@ -1,12 +1,10 @@
 """Options that several commands take."""
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from spikelab.errors import UsageError
 from spikelab.plans.load import split_assignment
 from spikelab.run import RunOptions
 
@@ -27,7 +25,8 @@ LabelOption = Annotated[
     list[str] | None, typer.Option("--label", metavar="KEY=VALUE", help="kept in the run record")
 ]
 JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="write the run record there as well")
+    Path | None,
+    typer.Option("--json", metavar="FILE", help="write the run record there as well; - prints it"),
 ]
 DriverOption = Annotated[str | None, typer.Option(help="k6 or locust, instead of the plan's")]
 SinkOption = Annotated[
@@ -54,14 +53,3 @@ def run_options(
         live=live,
         own_target_elsewhere=owned,
     )
-
-
-def require_writable(json_file: Path | None) -> None:
-    """Before anything starts: the result can be written there. Raises UsageError."""
-    if json_file is None:
-        return
-    folder = json_file.resolve().parent
-    if not json_file.name or json_file.is_dir():
-        raise UsageError(f"--json {json_file}: this is a folder, not a file")
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise UsageError(f"--json {json_file}: there is no folder {folder} that can be written to")

@@ -2,14 +2,13 @@
 
 import os
 from collections.abc import Iterable
-from pathlib import Path
 
 from spikelab import paths
 from spikelab.console import out, warn
 from spikelab.errors import EXIT_FAILED, EXIT_INCONCLUSIVE, EXIT_OK, EXIT_SLO_MISSED
 from spikelab.experiments.state import FILE, ExperimentState
 from spikelab.links import runs_url
-from spikelab.record import RunRecord, write_json
+from spikelab.record import RunRecord
 from spikelab.runtime import Runtime
 
 
@@ -30,14 +29,6 @@ def say_experiment(runtime: Runtime, state: ExperimentState) -> None:
         link = runs_url(grafana, state.plan, state.started, state.ended)
         out.print(f"dashboard  {link}")
     out.print(f"experiment {paths.shown(state.folder / FILE)}")
-
-
-def write_or_warn(json_file: Path, result: object) -> None:
-    """`--json`: that it cannot be written does not change what was measured."""
-    try:
-        write_json(json_file, result)
-    except OSError as error:
-        warn(f"--json {json_file}: {error.strerror}")
 
 
 def say_report(name: str) -> None:

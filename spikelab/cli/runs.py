@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from spikelab import demo as demo_command
-from spikelab import import_runs, paths, tables
+from spikelab import import_runs, json_result, paths, tables
 from spikelab.abandoned import close_abandoned
 from spikelab.cli.app import command
 from spikelab.cli.options import (
@@ -20,7 +20,6 @@ from spikelab.cli.options import (
     SetOption,
     SinkOption,
     TargetSetOption,
-    require_writable,
     run_options,
 )
 from spikelab.cli.results import exit_code, say_report
@@ -40,7 +39,7 @@ from spikelab.runtime.choice import current
 @command("demo")
 def demo(runtime: RuntimeOption = None, json_file: JsonOption = None) -> None:
     """Start the stack and run 1,000 users on 200 worker threads, then on 500."""
-    require_writable(json_file)
+    json_result.prepare(json_file)
     started = start(runtime)
     _finish(started, demo_command.run(started), json_file)
 
@@ -61,7 +60,7 @@ def run(
     """Run a plan and judge it. Exit 0: within the SLO, 99: missed, 3: inconclusive."""
     source = open_plan(plan, assignments or [], driver, sinks or [], preset)
     options = run_options(labels, target_settings, i_own_this_target, live)
-    require_writable(json_file)
+    json_result.prepare(json_file)
     engine.check(source, options)
     runtime = running()
     _finish(runtime, engine.run_all(runtime, source, options), json_file)
@@ -86,7 +85,7 @@ def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) ->
             out.print(f"dashboard  {dashboard_url(grafana, record)}")
         out.print(f"record     {paths.shown(record.folder / 'run.json')}")
     if json_file is not None:
-        engine.write_result(json_file, records)
+        json_result.write_or_warn(json_file, engine.result(records))
     say_report(records[0].experiment or records[0].testid)
 
 
@@ -116,9 +115,10 @@ def import_(
         typer.Option("--slo", metavar="OBJECTIVE", help="judge each rate by it: 'p95 < 1s'"),
     ] = None,
     json_file: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="write which rates were held")
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="write which rates were held; - prints it"),
     ] = None,
 ) -> None:
     """Turn reports of vegeta, k6, Locust or Fortio into runs. Exit 0: read, whatever they say."""
-    require_writable(json_file)
+    json_result.prepare(json_file)
     import_runs.run(format_name, path, slo or [], json_file)

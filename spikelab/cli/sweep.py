@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from spikelab import json_result
 from spikelab.cli.app import command
 from spikelab.cli.options import (
     DriverOption,
@@ -16,10 +17,9 @@ from spikelab.cli.options import (
     SetOption,
     SinkOption,
     TargetSetOption,
-    require_writable,
     run_options,
 )
-from spikelab.cli.results import exit_code, say_experiment, say_report, write_or_warn
+from spikelab.cli.results import exit_code, say_experiment, say_report
 from spikelab.cli.stack import running
 from spikelab.console import out, say
 from spikelab.errors import EXIT_FAILED, UsageError, did_you_mean
@@ -71,7 +71,7 @@ def sweep(
     changes = sweeps.Changes(values or [], repeats, order, seed)
     source = changes.applied(open_plan(plan, assignments or [], driver, sinks or [], preset))
     options = run_options(labels, target_settings, i_own_this_target)
-    require_writable(json_file)
+    json_result.prepare(json_file)
     state = sweeps.new_state(source, options)
     beginning.check(source, options, state.cells)
     runtime = running()
@@ -117,7 +117,7 @@ def _run(
 def write_experiment(json_file: Path, state: ExperimentState) -> None:
     """The state with its runs' records."""
     runs = [record.to_json() for record in state.records()]
-    write_or_warn(json_file, {**state.to_json(), "runs": runs})
+    json_result.write_or_warn(json_file, {**state.to_json(), "runs": runs})
 
 
 def _exit_code(state: ExperimentState) -> int:

@@ -1,12 +1,12 @@
 """The runs of a plan: its variants and repeats one after another, each with a record of its own."""
 
 from collections.abc import Iterator
-from pathlib import Path
+from typing import Any
 
 from spikelab.experiments import beginning, session
 from spikelab.experiments.state import CellState
 from spikelab.plans.load import PlanSource
-from spikelab.record import RunRecord, write_json
+from spikelab.record import RunRecord
 from spikelab.run import RunOptions
 from spikelab.runtime import Runtime
 
@@ -39,12 +39,8 @@ def _cells(source: PlanSource) -> list[CellState]:
     ]
 
 
-def write_result(path: Path, records: list[RunRecord]) -> None:
+def result(records: list[RunRecord]) -> dict[str, Any]:
     """One run: its record. Several: their records under `runs`, with the experiment's name."""
     if len(records) == 1:
-        write_json(path, records[0].to_json())
-        return
-    write_json(
-        path,
-        {"experiment": records[0].experiment, "runs": [record.to_json() for record in records]},
-    )
+        return records[0].to_json()
+    return {"experiment": records[0].experiment, "runs": [record.to_json() for record in records]}

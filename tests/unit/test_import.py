@@ -333,6 +333,9 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert "on: holds 600/s; fails at 850/s; inconclusive at 800/s" in done.stdout
     assert json.loads(file.read_bytes())["variants"]["off"] == answer(800, 1000)
     assert len(list((tmp_path / "home" / "results").glob("*/run.json"))) == 17
+    printed = lab("vegeta", str(SWEEP), *slo, "--json", "-")
+    assert json.loads(printed.stdout) == json.loads(file.read_bytes())
+    assert "on: holds 600/s" in printed.stderr
     for words in (
         ("vegeta", str(tmp_path)),
         ("vegeta", str(SWEEP), "--slo", "p95"),
