@@ -15,6 +15,7 @@ from spikelab.comparison.question import Question
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.experiments import sweep
 from spikelab.experiments.state import ExperimentState
+from spikelab.plans.file import line_of, mistake_at
 from spikelab.plans.load import PlanSource
 from spikelab.plans.model import Plan
 from spikelab.run import RunOptions
@@ -53,7 +54,7 @@ def identical(source: PlanSource, question: Question) -> PlanSource:
     Raises UsageError for too few repeats, and where it is not said which place decides.
     """
     plan = source.plan()
-    deciding = _deciding(plan, question)
+    deciding = _deciding(source, question)
     made = _with_variants(source, plan, [variant.name for variant in plan.variants[:1]])
     # The statistics speak of pairs of one place; the plan's own question would ask for variants.
     data = {key: value for key, value in made.data.items() if key != "compare"}
@@ -73,13 +74,18 @@ def _with_variants(source: PlanSource, plan: Plan, names: Sequence[str]) -> Plan
 
 def new_state(source: PlanSource, options: RunOptions, question: Question) -> ExperimentState:
     """A comparison's runs from the first on. Raises UsageError where they could not decide."""
-    _deciding(source.plan(), question)
+    _deciding(source, question)
     return sweep.new_state(source, options, "comparison")
 
 
-def _deciding(plan: Plan, question: Question) -> Place:
+def _deciding(source: PlanSource, question: Question) -> Place:
     """The place of the primary metric, where enough pairs are planned. Raises UsageError."""
-    require_pairs(plan.repeats)
+    plan = source.plan()
+    try:
+        require_pairs(plan.repeats)
+    except UsageError as error:
+        line, _ = line_of(source.path, ["repeats"])
+        raise mistake_at(source.path, line, str(error)) from error
     return primary_place(_places(plan), question.at)
 
 

@@ -166,7 +166,7 @@ def test_which_variants_can_be_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("repeats: 6", "repeats: 5", "needs at least 6"),
+        ("repeats: 6", "repeats: 5", r"line \d+: repeats: 5 cannot .* needs at least 6"),
         ("compare: {primary: p50, at: {rate: 200}}", "", r"--at rate=100\|200"),
         ("at: {rate: 200}", "at: {rate: 300}", "--at rate=300: A and B were not both run"),
     ],
