@@ -1,7 +1,7 @@
 """Predicted beside measured: each figure of a run's prediction, and whether it is within its
 tolerance."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spikelab.record import Prediction, RunRecord, Step
@@ -21,6 +21,11 @@ class Check:
     measured: str
     within: bool | None
 
+    @property
+    def text(self) -> str:
+        """``8,293 (8,293)``: measured, and in brackets predicted."""
+        return f"{self.measured or 'unknown'} ({self.predicted})"
+
 
 def checks(record: RunRecord) -> list[Check]:
     """Of a run with a prediction and its one step; else none."""
@@ -32,6 +37,11 @@ def checks(record: RunRecord) -> list[Check]:
 def within(record: RunRecord) -> bool:
     """Whether all that was measured is as predicted."""
     return all(check.within is not False for check in checks(record))
+
+
+def as_predicted(spikes: Sequence[RunRecord]) -> str:
+    """How many of them came so, in words."""
+    return f"{sum(map(within, spikes))} of {len(spikes)} runs came as predicted"
 
 
 def _checks(expected: Prediction, step: Step, established: int | None) -> Iterator[Check]:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from spikelab.console import out
 from spikelab.plans.values import Scalar
-from spikelab.prediction.compare import Check, checks, within
+from spikelab.prediction.compare import Check, as_predicted, checks, within
 from spikelab.record import RunRecord
 from spikelab.target_settings import load_target_declaration
 
@@ -30,8 +30,7 @@ def show_predictions(records: Sequence[RunRecord]) -> None:
             variant_of(record), shown(values), *(show_check(c) for c in checks(record)), verdict
         )
     out.print(table)
-    agreed = sum(map(within, spikes))
-    out.print(f"{agreed} of {len(spikes)} runs came as predicted")
+    out.print(as_predicted(spikes))
 
 
 def prediction_figures(record: RunRecord) -> dict[str, str]:
@@ -90,6 +89,5 @@ def shown(values: Mapping[str, Scalar]) -> str:
 
 
 def show_check(check: Check) -> Text:
-    """`measured (predicted)`, red where it is out of its tolerance."""
-    style = "red" if check.within is False else "default"
-    return Text(f"{check.measured or 'unknown'} ({check.predicted})", style=style)
+    """Red where it is out of its tolerance."""
+    return Text(check.text, style="red" if check.within is False else "default")

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from spikelab.report import background, raw, searched, verdict, words
+from spikelab.report import background, predictions, raw, searched, verdict, words
 from spikelab.report.content import Content, Table, Word
 from spikelab.report.settings import settings
 from spikelab.report.subject import Kind, Subject
@@ -48,7 +48,8 @@ def _said(subject: Subject) -> tuple[Word, str, list[Table]]:
     if subject.kind == "run":
         return *verdict.of_run(subject), [t for r in records for t in raw.run_key(r)]
     key = raw.rates_key(records) or raw.cells_key(records)
-    return *verdict.of_runs(subject), [key] if key else []
+    told = predictions.of_runs(records, raw.MOST_ROWS)
+    return *verdict.of_runs(subject), [table for table in (key, told) if table]
 
 
 def _about(subject: Subject) -> list[tuple[str, str]]:

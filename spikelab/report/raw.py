@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterable, Sequence
 from spikelab.held_rates import outcome
 from spikelab.prediction.compare import last_good_seconds
 from spikelab.record import RunRecord, Step
-from spikelab.report import words
+from spikelab.report import predictions, words
 from spikelab.report.content import Table
 from spikelab.report.curves import curves
 from spikelab.report.missed import missed
 from spikelab.totals import Totals
 
-_MOST_ROWS = 400
+MOST_ROWS = 400
 _MOST_BODIES = 10
 _Row = Callable[[RunRecord, Step], str]
 _COLUMNS: dict[str, _Row] = {
@@ -51,10 +51,10 @@ def raw(records: Sequence[RunRecord]) -> Table:
     if all(step.repeat == 1 for _, step in pairs):
         kept.remove("repeat")
     note = "Latencies are of good answers. Rates are per second, CPU is in cores."
-    if len(pairs) > _MOST_ROWS:
-        note += f" The first {_MOST_ROWS} of {len(pairs):,} steps; --format csv has all."
+    if len(pairs) > MOST_ROWS:
+        note += f" The first {MOST_ROWS} of {len(pairs):,} steps; --format csv has all."
     numbers = frozenset(place for place, name in enumerate(kept) if name not in _texts())
-    rows = list(zip(*(cells[name][:_MOST_ROWS] for name in kept), strict=True))
+    rows = list(zip(*(cells[name][:MOST_ROWS] for name in kept), strict=True))
     return Table("Raw numbers", kept, rows, numbers, note)
 
 
@@ -68,6 +68,8 @@ def run_key(record: RunRecord) -> list[Table]:
     server = _server(record)
     if server:
         tables.append(Table("At the target", ("", ""), server))
+    if told := predictions.of_run(record):
+        tables.append(told)
     bodies = [(step.name, body) for step in record.steps for body in step.errors.bodies]
     if bodies:
         columns = ("step", "status and beginning")
@@ -127,12 +129,6 @@ def _server(record: RunRecord) -> list[tuple[str, str]]:
                 f"max {words.seconds(waited.max)}",
             )
         )
-    predicted = record.prediction
-    if predicted:
-        rows.append(("good answers predicted", words.count(predicted.good)))
-        rows.append(("failures predicted", words.count(predicted.failed)))
-        if predicted.last_answer_seconds is not None:
-            rows.append(("last answer predicted", words.seconds(predicted.last_answer_seconds)))
     return rows
 
 
@@ -163,23 +159,19 @@ def rates_key(records: Sequence[RunRecord]) -> Table | None:
 
 
 def cells_key(records: Sequence[RunRecord]) -> Table | None:
-    """Runs that are no repeats of rates: a row each, measured beside predicted where there is a
-    prediction; None where none has a judged step."""
+    """Runs that are no repeats of rates: a row each; None where none has a judged step."""
     judged = [record for record in records if record.steps]
     if not judged:
         return None
-    predicted = any(record.prediction for record in judged)
     columns = ["run with", "repeat", "requests", "success", "p95", "last good answer"]
-    columns += ["connections"]
-    columns += ["predicted", "good predicted", "last predicted"] if predicted else []
-    rows = [_cell(record, predicted) for record in judged[:_MOST_ROWS]]
-    return Table("Runs", [*columns, "verdict"], rows, frozenset(range(1, len(columns))))
+    columns += ["connections", "verdict"]
+    rows = [_cell(record) for record in judged[:MOST_ROWS]]
+    return Table("Runs", columns, rows, frozenset(range(1, len(columns) - 1)))
 
 
-def _cell(record: RunRecord, predicted: bool) -> list[str]:
+def _cell(record: RunRecord) -> list[str]:
     totals = Totals.of(record.steps)
     step = record.steps[0]
-    told = record.prediction
     return [
         words.run_of(record),
         str(step.repeat),
@@ -188,15 +180,6 @@ def _cell(record: RunRecord, predicted: bool) -> list[str]:
         words.seconds(totals.latency.p95),
         words.seconds(last_answer(record.steps)),
         words.count(record.connections.established_peak),
-        *(
-            (
-                words.count(told.established_peak if told else None),
-                words.count(told.good if told else None),
-                words.seconds(told.last_answer_seconds if told else None),
-            )
-            if predicted
-            else ()
-        ),
         record.verdict,
     ]
 

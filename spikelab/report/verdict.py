@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from spikelab.held_rates import held_rates
 from spikelab.rate_table import held_sentence
 from spikelab.record import RunRecord, Step
-from spikelab.report import words
+from spikelab.report import predictions, words
 from spikelab.report.content import Word
 from spikelab.report.curves import curves
 from spikelab.report.missed import missed
@@ -113,7 +113,7 @@ def _step_sentence(record: RunRecord, step: Step) -> str:
         sentence += f" Missed: {'; '.join(missed(step))}."
     if step.verdict == "inconclusive":
         sentence += f" {_capital(_undecided(step))}."
-    return sentence
+    return sentence + predictions.sentence([record])
 
 
 def _counted(records: Sequence[RunRecord]) -> str:
@@ -126,7 +126,8 @@ def _counted(records: Sequence[RunRecord]) -> str:
                 worst.setdefault(words.cell_of(record, step), []).extend(missed(step))
     named = [f"{name} ({lines[0]})" for name, lines in worst.items() if lines][:_MOST_NAMED]
     sentence = f"Of {words.plural(len(records), 'run')} {said}"
-    return f"{sentence}: {'; '.join(named)}." if named else f"{sentence}."
+    sentence += f": {'; '.join(named)}." if named else "."
+    return sentence + predictions.sentence(records)
 
 
 def _capital(text: str) -> str:

@@ -48,7 +48,7 @@ SAID = {
     SPIKE: "181 of 250 users got a good answer",
     STEPS: "1 of 3 steps did not pass: high",
     POOLS: "Of 2 runs 2 passed",
-    GRID: "Of 12 runs",
+    GRID: "12 of 12 runs came as predicted.",
     CAPACITY: "Holds 117 to 122 requests/s",
     COMPARISON: "P50 of b is ×1.09 that of a",
     SWEEP: "Off holds 800/s; fails at 1,000/s. On holds 600/s; fails at 850/s; "

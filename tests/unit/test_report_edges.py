@@ -12,7 +12,7 @@ import pytest
 from spikelab import paths, series
 from spikelab.comparison.model import ComparisonRecord, Side
 from spikelab.experiments.state import CellState, ExperimentState
-from spikelab.record import Connections, Latency, Prediction, RunRecord, Step, TargetRecord
+from spikelab.record import Connections, Errors, Latency, Prediction, RunRecord, Step, TargetRecord
 from spikelab.report import FORMATS, background, raw, rendered, verdict, words
 from spikelab.report.figures import style
 from spikelab.report.figures.spread import by_cell, predicted
@@ -302,6 +302,22 @@ def test_a_run_of_which_nobody_was_answered_has_no_latency_over_time() -> None:
     page = rendered(find(record.testid), "html")
     assert "Rates and failures over time" in page
     assert "Latency over time" not in page
+
+
+def test_a_spike_says_whether_it_came_as_predicted() -> None:
+    record = spike(errors=Errors(request_timeout=30), last_good_seconds=12.5)
+    assert record.prediction
+    record.prediction.good_least = record.prediction.good_most = 970
+    record.prediction.last_answer_least_seconds = 12
+    record.prediction.last_answer_most_seconds = 13
+    record.prediction.failure_classes = ["request_timeout"]
+    as_it_was = rendered(only(record), "md").replace("\\", "")
+    assert "It came as predicted." in as_it_was
+    assert "| last answer | 12.5 s | 12 s to 13 s | yes |" in as_it_was
+    record.prediction.failure_classes = ["dial_timeout"]
+    other = rendered(only(record), "md").replace("\\", "")
+    assert "Not as predicted: failures request_timeout 30 (dial_timeout)." in other
+    assert "| failures | request_timeout 30 | dial_timeout | no |" in other
 
 
 def test_a_short_logarithmic_axis_has_no_tex() -> None:

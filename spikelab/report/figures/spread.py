@@ -2,6 +2,7 @@
 predicted."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
@@ -85,38 +86,47 @@ def _rows(
 
     ordered = sorted(value for _, value, _ in known)
     shown = words.seconds if key == "p95" else words.share
-    about = f"{label} of each run, a dot a repeat and a stroke at their median; the dashed line is "
-    about += f"the objective. Between {shown(ordered[0])} and {shown(ordered[-1])}."
+    about = f"Of each run its {label}, a dot a repeat and a stroke at their median; the dashed line"
+    about += f" is the objective. Between {shown(ordered[0])} and {shown(ordered[-1])}."
     return drawn(f"{title} by run", about, draw, height=1.1 + _ROW_INCHES * len(rows))
 
 
 def predicted(records: Sequence[RunRecord]) -> list[Figure]:
     """Predicted beside measured, where records have a prediction."""
-    known = [record for record in records if record.prediction and record.steps]
-    if not known:
+    held, good = [], []
+    for record in records:
+        told = record.prediction
+        if told is None or not record.steps:
+            continue
+        peak = record.connections.established_peak
+        if peak is not None:
+            predicted_peak = told.established_least, told.established_peak, told.established_most
+            held.append(_Told(*predicted_peak, peak))
+        answers = sum(step.requests - step.failures for step in record.steps)
+        good.append(_Told(told.good_least, told.good, told.good_most, answers))
+    if not good:
         return []
-    held = [
-        (record.prediction.established_peak, record.connections.established_peak)
-        for record in known
-        if record.prediction
-    ]
-    good = [
-        (record.prediction.good, sum(s.requests - s.failures for s in record.steps))
-        for record in known
-        if record.prediction
-    ]
     return [
         _diagonal("Connections, predicted and measured", "established connections", held),
         _diagonal("Good answers, predicted and measured", "good answers", good),
     ]
 
 
-def _diagonal(title: str, label: str, points: Sequence[tuple[float, float | None]]) -> Figure:
-    measured = [(x, y) for x, y in points if y is not None]
-    equal = sum(x == y for x, y in measured)
+@dataclass(frozen=True)
+class _Told:
+    """A figure as it was predicted, with what its tolerance allows, and as it was measured."""
+
+    least: float
+    predicted: float
+    most: float
+    measured: float
+
+
+def _diagonal(title: str, label: str, points: Sequence[_Told]) -> Figure:
+    within = sum(point.least <= point.measured <= point.most for point in points)
 
     def draw(axes: Axes) -> None:
-        values = [float(value) for pair in measured for value in pair] or [1.0]
+        values = [float(v) for each in points for v in (each.predicted, each.measured)] or [1.0]
         least, most = min(values), max(values)
         scale: dict[str, Any] = (
             {"value": "log"} if least > 0 else {"value": "symlog", "linthresh": 1}
@@ -124,7 +134,10 @@ def _diagonal(title: str, label: str, points: Sequence[tuple[float, float | None
         ends = (least * 0.7 if least > 0 else 0, most * 1.4)
         axes.plot(ends, ends, "--", color=shade(Colour.PREDICTED), linewidth=1)
         colour, marker = curve(0)
-        axes.plot([x for x, _ in measured], [y for _, y in measured], marker, color=colour)
+        measured = [each.measured for each in points]
+        tolerances = [each.least for each in points], [each.most for each in points]
+        axes.hlines(measured, *tolerances, color=shade(Colour.PREDICTED), linewidth=2)
+        axes.plot([each.predicted for each in points], measured, marker, color=colour)
         axes.set_xscale(**scale)
         axes.set_yscale(**scale)
         axes.set_xlim(*ends)
@@ -135,7 +148,7 @@ def _diagonal(title: str, label: str, points: Sequence[tuple[float, float | None
         grouped(axes, "y")
 
     about = (
-        f"Each run's {label}, measured over predicted; on the dashed line they are equal: "
-        f"{equal} of {len(measured)} runs."
+        f"Each run's {label}, measured over predicted, with what the prediction's tolerance allows;"
+        f" on the dashed line they are equal. As predicted: {within} of {len(points)} runs."
     )
     return drawn(title, about, draw)
