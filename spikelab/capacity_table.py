@@ -1,13 +1,14 @@
 """A capacity search on the console: its steps by rate, and the answer in a sentence."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from rich.table import Table
 from rich.text import Text
 
 from spikelab.console import out
 from spikelab.experiments.capacity_answer import CapacityAnswer, CapacityStep
-from spikelab.record import Resources
+from spikelab.prediction.compare import predicted_capacity
+from spikelab.record import Resources, RunRecord
 from spikelab.tables import VERDICT_COLOURS
 from spikelab.units import show_seconds
 
@@ -23,8 +24,8 @@ _RESOURCES: dict[str, Callable[[Resources], str]] = {
 }
 
 
-def show_capacity(answer: CapacityAnswer) -> None:
-    """A row a step; of the resources those that were seen."""
+def show_capacity(answer: CapacityAnswer, records: Sequence[RunRecord]) -> None:
+    """A row a step; of the resources those that were seen. `records`: of its runs."""
     shown = {
         name: text
         for name, text in _RESOURCES.items()
@@ -39,7 +40,7 @@ def show_capacity(answer: CapacityAnswer) -> None:
             *_figures(step), *(text(step.resources) for text in shown.values()), _said(step)
         )
     out.print(table)
-    out.print(str(answer))
+    out.print("; ".join([str(answer), *predicted_capacity(answer.parameter, records)]))
     if answer.overload:
         out.print(str(answer.overload))
 

@@ -1,12 +1,14 @@
 """Tested rates as a table, a row a rate, and in a line what each variant holds."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from rich.table import Table
 from rich.text import Text
 
 from spikelab.console import out
 from spikelab.held_rates import HeldRates, Outcome, Rates, outcome
+from spikelab.prediction.compare import rate_text
 from spikelab.record import Step
 from spikelab.totals import success_share
 from spikelab.units import show_seconds
@@ -19,8 +21,15 @@ _COLOURS: dict[Outcome, str] = {
 }
 
 
-def show_rates(variants: dict[str, Rates], answers: dict[str, HeldRates]) -> None:
-    """Figures of several repeats stand side by side, in their order."""
+def show_rates(
+    variants: dict[str, Rates],
+    answers: dict[str, HeldRates],
+    predicted: Mapping[str, float] = MappingProxyType({}),
+) -> None:
+    """Figures of several repeats stand side by side, in their order.
+
+    `predicted`: requests/s by variant, of those that have a prediction.
+    """
     table = Table(box=None, pad_edge=False)
     table.add_column("variant")
     for name in ("offered/s", "started/s", "achieved/s", "success", "p95"):
@@ -31,7 +40,7 @@ def show_rates(variants: dict[str, Rates], answers: dict[str, HeldRates]) -> Non
             table.add_row(variant, f"{rate:,.15g}", *_cells(repeats))
     out.print(table)
     for variant, answer in answers.items():
-        out.print(f"{variant or 'it'}: {held_sentence(answer)}")
+        out.print(f"{variant or 'it'}: {held_sentence(answer, predicted.get(variant))}")
 
 
 def _cells(repeats: Sequence[Step]) -> list[str | Text]:
@@ -55,8 +64,8 @@ def _success(step: Step) -> str:
     return f"{int(share * 1e5) / 1e3:.6g}%"
 
 
-def held_sentence(answer: HeldRates) -> str:
-    """What a variant holds: ``holds 600/s; fails at 850/s``."""
+def held_sentence(answer: HeldRates, predicted: float | None = None) -> str:
+    """What a variant holds, and is predicted to: ``holds 600/s; fails at 850/s``."""
     highest, lowest = answer.highest_passing_rate, answer.lowest_failing_rate
     parts = [
         "holds no tested rate" if highest is None else f"holds {highest:,}/s",
@@ -68,4 +77,6 @@ def held_sentence(answer: HeldRates) -> str:
     ):
         if rates:
             parts.append(f"{name} at {', '.join(f'{rate:,}/s' for rate in rates)}")
+    if predicted is not None:
+        parts.append(rate_text(predicted))
     return "; ".join(parts)

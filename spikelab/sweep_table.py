@@ -7,6 +7,7 @@ from spikelab.console import out
 from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.experiments.sweep import answer, only_rates_differ
 from spikelab.held_rates import by_variant
+from spikelab.prediction.compare import predicted_rates
 from spikelab.prediction.table import show_predictions
 from spikelab.rate_table import show_rates
 from spikelab.record import RunRecord, read_record
@@ -22,7 +23,7 @@ def show_sweep(state: ExperimentState) -> None:
     records = list(state.records())
     if only_rates_differ(records):
         rates = by_variant(step for record in records for step in record.steps)
-        show_rates(rates, answer(records).variants)
+        show_rates(rates, answer(records).variants, predicted_rates(records))
     elif records:
         out.print(_cells(state))
         show_predictions(records)

@@ -72,7 +72,7 @@ def capacity(
     finally:
         # What there is, also when it was stopped.
         if state.answer:
-            show_capacity(CapacityAnswer.model_validate(state.answer))
+            show_capacity(CapacityAnswer.model_validate(state.answer), list(state.records()))
         if json_file is not None and state.cells:
             write_experiment(json_file, state)
     say_experiment(runtime, state)

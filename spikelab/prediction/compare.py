@@ -1,7 +1,7 @@
 """Predicted beside measured: each figure of a run's prediction, and whether it is within its
 tolerance."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spikelab.record import Prediction, RunRecord, Step
@@ -42,6 +42,34 @@ def within(record: RunRecord) -> bool:
 def as_predicted(spikes: Sequence[RunRecord]) -> str:
     """How many of them came so, in words."""
     return f"{sum(map(within, spikes))} of {len(spikes)} runs came as predicted"
+
+
+def predicted_rates(records: Iterable[RunRecord]) -> dict[str, float]:
+    """Requests/s by variant (empty without one), where all of its runs have the same prediction."""
+    found: dict[str, set[float]] = {}
+    unknown = set()
+    for record in records:
+        for variant in {step.variant or "" for step in record.steps}:
+            if record.predicted_rate is None:
+                unknown.add(variant)
+            else:
+                found.setdefault(variant, set()).add(record.predicted_rate)
+    return {
+        variant: max(rates)
+        for variant, rates in found.items()
+        if len(rates) == 1 and variant not in unknown
+    }
+
+
+def predicted_capacity(parameter: str, records: Iterable[RunRecord]) -> list[str]:
+    """Of a search over this parameter, in words; none where there is no prediction of it."""
+    rates = predicted_rates(records) if parameter == "rate" else {}
+    return [rate_text(rate) for rate in rates.values()]
+
+
+def rate_text(rate: float) -> str:
+    """``400/s predicted from threads and service time``"""
+    return f"{rate:,.6g}/s predicted from threads and service time"
 
 
 def _checks(expected: Prediction, step: Step, established: int | None) -> Iterator[Check]:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from spikelab.console import out
 from spikelab.plans.values import Scalar
-from spikelab.prediction.compare import Check, as_predicted, checks, within
+from spikelab.prediction.compare import Check, as_predicted, checks, rate_text, within
 from spikelab.record import RunRecord
 from spikelab.target_settings import load_target_declaration
 
@@ -38,8 +38,7 @@ def prediction_figures(record: RunRecord) -> dict[str, str]:
     if record.predicted_rate is not None:
         achieved = max((step.achieved_rate or 0 for step in record.steps), default=0)
         return {
-            "capacity": f"{record.predicted_rate:,.6g}/s predicted from threads and service time, "
-            f"{achieved:,.1f}/s achieved at most"
+            "capacity": f"{rate_text(record.predicted_rate)}, {achieved:,.1f}/s achieved at most"
         }
     found = checks(record)
     if not found:

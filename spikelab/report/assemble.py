@@ -43,7 +43,7 @@ def _said(subject: Subject) -> tuple[Word, str, list[Table]]:
 
         return compared.said(subject.comparison)
     if answer := searched.capacity_of(subject):
-        return searched.said(answer)
+        return searched.said(answer, subject.records)
     records = subject.records
     if subject.kind == "run":
         return *verdict.of_run(subject), [t for r in records for t in raw.run_key(r)]

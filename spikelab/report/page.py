@@ -7,6 +7,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
+from spikelab.prediction.compare import predicted_rates
 from spikelab.report.assemble import content
 from spikelab.report.content import SIGNS
 from spikelab.report.curves import curves
@@ -76,7 +77,7 @@ def _of_runs(subject: Subject) -> list[Figure]:
             name: [step for repeats in rates.values() for step in repeats]
             for name, rates in found.rates.items()
         }
-        drawn = over_rate.over_rate(steps, subject.slo)
+        drawn = over_rate.over_rate(steps, subject.slo, predicted_rates(subject.records))
     else:
         drawn = spread.by_cell(subject.records, subject.slo)
     drawn += spread.predicted(subject.records)

@@ -1,8 +1,11 @@
 """A capacity search's answer as words and a table."""
 
+from collections.abc import Iterable
+
 from pydantic import ValidationError
 
 from spikelab.experiments.capacity_answer import CapacityAnswer, OverloadAnswer
+from spikelab.prediction.compare import predicted_capacity
 from spikelab.record import RunRecord
 from spikelab.report import words
 from spikelab.report.content import Table, Word
@@ -27,9 +30,9 @@ def searching(subject: Subject, answer: CapacityAnswer) -> tuple[RunRecord, ...]
     return tuple(record for record in subject.records if record.testid in steps)
 
 
-def said(answer: CapacityAnswer) -> tuple[Word, str, list[Table]]:
+def said(answer: CapacityAnswer, records: Iterable[RunRecord]) -> tuple[Word, str, list[Table]]:
     """Verdict, sentence, and the steps."""
-    sentence = str(answer)
+    sentence = "; ".join([str(answer), *predicted_capacity(answer.parameter, records)])
     if answer.overload:
         sentence += f". Overloaded: {answer.overload}"
     tables = [_steps(answer)]

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from spikelab.held_rates import held_rates
+from spikelab.prediction.compare import predicted_rates
 from spikelab.rate_table import held_sentence
 from spikelab.record import RunRecord, Step
 from spikelab.report import predictions, words
@@ -36,8 +37,9 @@ def of_runs(subject: Subject) -> tuple[Word, str]:
     word = _word([record.verdict for record in subject.records])
     found = curves(subject.records)
     if found and found.several_rates:
+        predicted = predicted_rates(subject.records)
         said = [
-            f"{name or 'It'} {held_sentence(held_rates(rates))}"
+            f"{name or 'It'} {held_sentence(held_rates(rates), predicted.get(name))}"
             for name, rates in found.rates.items()
         ]
         return word, ". ".join(map(_capital, said)) + "."

@@ -154,7 +154,7 @@ def _check_experiment(name: str, data: bytes) -> bool:
     if sampled(data, _TABLES):
         sweep_table.show_sweep(state)
         if found := capacity_of(subject):
-            show_capacity(found)
+            show_capacity(found, subject.records)
         close_abandoned(None)
         assert next(all_states()).state != "going"
     if sampled(data, _COMPARISONS):

@@ -20,6 +20,7 @@ from spikelab.report.settings import settings
 from spikelab.report.subject import Subject, find
 from spikelab.report.words import success
 from spikelab.signals import load
+from spikelab.sweep_table import show_sweep
 from spikelab.target_settings import load_target_declaration
 from spikelab.totals import Totals
 from tests.unit.records import START, plain_record, plain_step
@@ -142,6 +143,32 @@ def test_a_ladder_of_rates_stays_one_curve() -> None:
     subject = saved(run(1, *steps), run(2, *steps))
     _, sentence = verdict.of_runs(subject)
     assert sentence == "It holds 200/s; no tested rate failed."
+
+
+def test_held_rates_stand_beside_what_the_threads_can_answer(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    predicted = {"few": 150.0, "many": 1500.0}
+    records = [
+        run(
+            10 * place + rate // 100,
+            answered(rate=float(rate), variant=variant, name=f"{rate}", phase=f"{rate}"),
+            predicted_rate=predicted[variant],
+        )
+        for place, variant in enumerate(predicted)
+        for rate in (100, 200)
+    ]
+    subject = saved(*records)
+    few = "holds 200/s; no tested rate failed; 150/s predicted from threads and service time"
+    assert f"Few {few}. Many " in verdict.of_runs(subject)[1]
+    assert subject.state
+    show_sweep(subject.state)
+    assert f"few: {few}\n" in capsys.readouterr().out
+    assert "Dotted upright: what is predicted" in rendered(subject, "html")
+    # Where a variant's runs have several, or one has none, there is none to name.
+    records[0].predicted_rate = None
+    records[2].predicted_rate = 1.0
+    assert "predicted" not in verdict.of_runs(saved(*records))[1]
 
 
 def test_runs_of_one_rate_with_other_values_are_no_repeats_of_it() -> None:

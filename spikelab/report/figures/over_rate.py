@@ -1,6 +1,6 @@
 """Success, p95 and throughput over the rate that was really achieved: a curve a variant."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -27,6 +27,7 @@ from spikelab.slo import Objective, parse_objective
 
 # Below this part of its offered rate, a point says which rate was asked for.
 _FELL_SHORT = 0.98
+_PREDICTED_LINE: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 1}
 _FILL: dict[Verdict, Any] = {"pass": "full", "fail": "none", "inconclusive": "left"}
 _MEANING = {"full": "passed", "none": "failed", "left": "inconclusive"}
 
@@ -61,11 +62,13 @@ _THROUGHPUT = _Quantity(
 )
 
 
-def over_rate(curves: dict[str, list[Step]], slo: Sequence[str]) -> list[Figure]:
+def over_rate(
+    curves: dict[str, list[Step]], slo: Sequence[str], predicted: Mapping[str, float]
+) -> list[Figure]:
     """Three figures, without one that has no value. `curves`: the steps of each, all with an
-    offered rate."""
+    offered rate. `predicted`: the rate that its threads can answer, of curves that have one."""
     return [
-        _figure(quantity, curves, slo)
+        _figure(quantity, curves, slo, predicted)
         for quantity in (_SUCCESS, _P95, _THROUGHPUT)
         if any(_point(step, quantity.of) for steps in curves.values() for step in steps)
     ]
@@ -77,11 +80,18 @@ def _point(step: Step, of: Callable[[Step], float | None]) -> tuple[float, float
     return None if value is None or achieved is None else (achieved, value)
 
 
-def _figure(quantity: _Quantity, curves: dict[str, list[Step]], slo: Sequence[str]) -> Figure:
+def _figure(
+    quantity: _Quantity,
+    curves: dict[str, list[Step]],
+    slo: Sequence[str],
+    predicted: Mapping[str, float],
+) -> Figure:
     def draw(axes: Axes) -> None:
         verdicts = set()
-        for number, steps in enumerate(curves.values()):
+        for number, (name, steps) in enumerate(curves.items()):
             verdicts |= _curve(axes, number, steps, quantity.of)
+            if name in predicted:
+                axes.axvline(predicted[name], color=curve(number)[0], zorder=1, **_PREDICTED_LINE)
         axes.set_xlabel("achieved rate (answers / s)")
         axes.set_ylabel(quantity.label)
         axes.set_xlim(left=0)
@@ -90,6 +100,8 @@ def _figure(quantity: _Quantity, curves: dict[str, list[Step]], slo: Sequence[st
         _legend(axes, list(curves), verdicts, _objectives(quantity, slo))
 
     about = f"{quantity.about}, by the rate that was achieved. {_spoken(quantity, curves)}"
+    if any(name in predicted for name in curves):
+        about += " Dotted upright: what is predicted from threads and service time."
     return drawn(quantity.title, about, draw)
 
 
