@@ -27,6 +27,8 @@ from spikelab.slo import Objective, parse_objective
 
 # Below this part of its offered rate, a point says which rate was asked for.
 _FELL_SHORT = 0.98
+# A prediction further above all that was asked for would squeeze the curves.
+_MOST_ABOVE = 1.5
 _PREDICTED_LINE: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 1}
 _FILL: dict[Verdict, Any] = {"pass": "full", "fail": "none", "inconclusive": "left"}
 _MEANING = {"full": "passed", "none": "failed", "left": "inconclusive"}
@@ -67,8 +69,10 @@ def over_rate(
 ) -> list[Figure]:
     """Three figures, without one that has no value. `curves`: the steps of each, all with an
     offered rate. `predicted`: the rate that its threads can answer, of curves that have one."""
+    asked = max((step.offered_rate or 0 for steps in curves.values() for step in steps), default=0)
+    near = {name: rate for name, rate in predicted.items() if rate <= _MOST_ABOVE * asked}
     return [
-        _figure(quantity, curves, slo, predicted)
+        _figure(quantity, curves, slo, near)
         for quantity in (_SUCCESS, _P95, _THROUGHPUT)
         if any(_point(step, quantity.of) for steps in curves.values() for step in steps)
     ]
