@@ -142,7 +142,7 @@ def _rates(records: Sequence[RunRecord]) -> dict[str, Rates]:
 def _judge(records: Sequence[RunRecord], json_file: Path | None) -> None:
     variants = _rates(records)
     answers = {variant: held_rates(rates) for variant, rates in variants.items()}
-    show_rates(variants, answers)
+    show_rates(variants, answers, predicted={})
     if json_file is not None:
         write_result(
             json_file, {"variants": {name: each.model_dump() for name, each in answers.items()}}

@@ -1,7 +1,6 @@
 """Tested rates as a table, a row a rate, and in a line what each variant holds."""
 
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 
 from rich.table import Table
 from rich.text import Text
@@ -22,9 +21,7 @@ _COLOURS: dict[Outcome, str] = {
 
 
 def show_rates(
-    variants: dict[str, Rates],
-    answers: dict[str, HeldRates],
-    predicted: Mapping[str, float] = MappingProxyType({}),
+    variants: dict[str, Rates], answers: dict[str, HeldRates], predicted: Mapping[str, float]
 ) -> None:
     """Figures of several repeats stand side by side, in their order.
 

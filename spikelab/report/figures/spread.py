@@ -8,6 +8,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 
+from spikelab.prediction.compare import checks
 from spikelab.record import RunRecord, Step, Verdict
 from spikelab.report import words
 from spikelab.report.figures.style import (
@@ -95,15 +96,15 @@ def predicted(records: Sequence[RunRecord]) -> list[Figure]:
     """Predicted beside measured, where records have a prediction."""
     held, good = [], []
     for record in records:
-        told = record.prediction
-        if told is None or not record.steps:
+        told, found = record.prediction, checks(record)
+        if told is None or not found:
             continue
-        peak = record.connections.established_peak
+        (step,), peak = record.steps, record.connections.established_peak
         if peak is not None:
             predicted_peak = told.established_least, told.established_peak, told.established_most
-            held.append(_Told(*predicted_peak, peak))
-        answers = sum(step.requests - step.failures for step in record.steps)
-        good.append(_Told(told.good_least, told.good, told.good_most, answers))
+            held.append(_Told(*predicted_peak, peak, found[0].within))
+        predicted_good = told.good_least, told.good, told.good_most
+        good.append(_Told(*predicted_good, step.requests - step.failures, found[1].within))
     if not good:
         return []
     return [
@@ -120,10 +121,11 @@ class _Told:
     predicted: float
     most: float
     measured: float
+    within: bool | None
 
 
 def _diagonal(title: str, label: str, points: Sequence[_Told]) -> Figure:
-    within = sum(point.least <= point.measured <= point.most for point in points)
+    within = sum(bool(point.within) for point in points)
 
     def draw(axes: Axes) -> None:
         values = [float(v) for each in points for v in (each.predicted, each.measured)] or [1.0]
