@@ -6,7 +6,7 @@ import sys
 from bench.k6_run import K6Run, Load, run_k6
 from bench.pairs import Side, compare, pairs_parser
 from bench.running_lab import running_lab
-from spikelab.runtime import Endpoints
+from spikelab.settings import Endpoints
 
 _REQUESTS = {
     "hello": ("steady.js", "/hello?ms=0"),

@@ -14,18 +14,23 @@ from scipy.stats import binom
 
 from bench.running_lab import running_lab
 from spikelab import paths
-from spikelab.comparison import experiment
-from spikelab.comparison.model import ComparisonRecord, Noise
-from spikelab.comparison.question import Question
-from spikelab.comparison.sentences import confidence
-from spikelab.experiments import beginning, session, sweep
-from spikelab.experiments.state import ExperimentState, all_states
+from spikelab.comparison.verdict import (
+    ComparisonQuestion,
+    confidence,
+    identical,
+    kept_answer,
+    new_state,
+    noise_answer,
+)
+from spikelab.comparison.verdict import answer as answer_of_verdict
+from spikelab.experiments import session, sweep
 from spikelab.plans.load import PlanSource, open_plan
-from spikelab.plans.studies import MetricName
+from spikelab.results.comparison import ComparisonRecord, MetricName, Noise
+from spikelab.results.experiment import ExperimentState, all_states
 from spikelab.run import RunOptions
-from spikelab.runtime.choice import current
+from spikelab.stack.choice import current
 from spikelab.statistics import Answer
-from spikelab.statistics.power import chances
+from spikelab.statistics.pairs import chances
 from spikelab.units import show_duration
 
 _PLAN = str(paths.ROOT / "bench" / "comparisons.yaml")
@@ -63,12 +68,12 @@ class Trial:
         return RunOptions(labels={_LABEL: self.name})
 
     @property
-    def question(self) -> Question:
-        return Question.of(self.source.plan().compare)
+    def question(self) -> ComparisonQuestion:
+        return ComparisonQuestion.of(self.source.plan().compare)
 
     def state(self) -> ExperimentState | None:
         """Of an earlier start of this bench with the same design."""
-        digest = beginning.digest("comparison", self.source, self.options)
+        digest = session.digest("comparison", self.source, self.options)
         return next((state for state in all_states() if state.digest == digest), None)
 
     def run(self) -> ComparisonRecord:
@@ -76,19 +81,19 @@ class Trial:
         source, question = self.source, self.question
         state = self.state()
         if state is None or state.state != "finished":
-            state = beginning.resume("comparison", source, self.options) or experiment.new_state(
+            state = session.resume("comparison", source, self.options) or new_state(
                 source, self.options, question
             )
             seconds = sweep.planned(source, state)
             with session.open_session(current(), source, self.options, state) as going:
                 sweep.run_cells(going, seconds)
-                answers = experiment.answer(state, source, question)
-                state.answer = experiment.kept_answer(answers)
+                answers = answer_of_verdict(state, source, question)
+                state.answer = kept_answer(answers)
                 going.finish(state.answer)
         return self.judged(state, question)
 
-    def judged(self, state: ExperimentState, question: Question) -> ComparisonRecord:
-        return experiment.answer(state, self.source, question)[0]
+    def judged(self, state: ExperimentState, question: ComparisonQuestion) -> ComparisonRecord:
+        return answer_of_verdict(state, self.source, question)[0]
 
 
 def trials(equal: int, slower: int, pairs: int) -> list[Trial]:
@@ -155,8 +160,8 @@ def pilot(pairs: int, equal: int, slower: int, later: int) -> None:
     """The noise of identical arms, and how likely the bench then shows what it should."""
     trial = Trial("pilot", False, pairs)
     source, question = trial.source, trial.question
-    source = experiment.identical(source, question)
-    state = experiment.new_state(source, trial.options, question)
+    source = identical(source, question)
+    state = new_state(source, trial.options, question)
     began = monotonic()
     with session.open_session(current(), source, trial.options, state) as going:
         sweep.run_cells(going, sweep.planned(source, state))
@@ -164,7 +169,7 @@ def pilot(pairs: int, equal: int, slower: int, later: int) -> None:
     seconds = (monotonic() - began) / len(state.cells)
     whole = show_duration(seconds * 2 * later * (equal + slower))
     print(f"{seconds:.2f} s a run: about {whole} in all")
-    record = experiment.noise_answer(state, question)
+    record = noise_answer(state, question)
     for noise in record.noise or []:
         if noise.log_deviation:
             print(_prediction(noise, noise.log_deviation, equal, slower, later, question.margin))

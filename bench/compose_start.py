@@ -16,8 +16,8 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 from datetime import datetime
 
-from spikelab.runtime.compose import compose_command
-from spikelab.stack_settings import PORT_NAMES
+from spikelab.settings import PORT_NAMES
+from spikelab.stack.engine import compose_command
 from tests.compose.images.stand_ins import provide
 from tests.stack.conftest import free_ports
 

@@ -19,14 +19,18 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from bench.running_lab import running_lab
-from spikelab.exposition import first, read_samples
-from spikelab.host_facts import sysctl
-from spikelab.locks import only_run
+from spikelab.machine import sysctl
 from spikelab.prediction.model import Server, Spike, simulate
-from spikelab.runtime import Endpoints, Runtime
-from spikelab.runtime.choice import current
-from spikelab.stack_settings import load_stack_settings, target_settings_of
-from spikelab.target_settings import load_target_declaration
+from spikelab.settings import (
+    Endpoints,
+    load_stack_settings,
+    load_target_declaration,
+    target_settings_of,
+)
+from spikelab.stack.base import Runtime
+from spikelab.stack.choice import current
+from spikelab.stack.locks import only_run
+from spikelab.stores import first, read_samples
 
 # Longer than a setting is looked at: no place becomes free.
 _SERVICE_SECONDS = 60

@@ -22,9 +22,10 @@ from bench.dashboard_browser import chromium, find_chromium
 from bench.running_lab import running_lab
 from bench.sink_cost import SinkCost
 from grafana.lint.reading import Query, all_dashboards, panel_queries
-from spikelab.runtime import Endpoints
-from spikelab.signals import load
-from spikelab.signals.core import Signal, Source
+from grafana.src.signals import load
+from spikelab import signals
+from spikelab.settings import Endpoints
+from spikelab.signals import Signal, Source
 from tests.stack.dashboards import Stores, View, ask, interpolated
 
 LIMIT_SECONDS, AIM_SECONDS = 6.0, 3.0
@@ -35,7 +36,7 @@ _PATIENCE_SECONDS = 15
 # Before a run, so that a panel does not show the one before.
 _PAUSE_SECONDS = 5
 # What the panels count: all that ended, and the good ones, a second.
-_SHOWN = (load.REQUESTS_IN_RANGE, load.GOOD_RATE)
+_SHOWN = (load.REQUESTS_IN_RANGE, signals.GOOD_RATE)
 
 BOARD = all_dashboards()["load-test"]
 # The phase of run_k6: whatever else runs in this lab is left out.

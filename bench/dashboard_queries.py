@@ -21,8 +21,8 @@ from bench.running_lab import running_lab
 from bench.sink_cost import SinkCost
 from grafana.lint.reading import Query, all_dashboards, panel_queries
 from spikelab import paths
-from spikelab.record import all_records
-from spikelab.runtime import Endpoints
+from spikelab.results.run import all_records
+from spikelab.settings import Endpoints
 from tests.stack.dashboards import Stores, View, ask, interpolated
 
 LIMIT_SECONDS = 0.3

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.fuzz_process import counted
 from spikelab import paths
 from spikelab.errors import LabError
-from spikelab.packages import current, install
+from spikelab.stack.programs import current, install
 from tests.fuzz.ledger import Cases, count_cases
 from tests.fuzz.oracle import memory
 from tests.fuzz.parsers import PARSERS, Parser

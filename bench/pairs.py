@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from spikelab.statistics.ratio import Ratio, ratio_of
+from spikelab.statistics.pairs import Ratio, ratio_of
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import httpx
 
 from bench.k6_run import K6
 from spikelab import paths
-from spikelab.runtime import Endpoints
-from spikelab.runtime.choice import current
+from spikelab.settings import Endpoints
+from spikelab.stack.choice import current
 
 _NEEDED = {"target", "prometheus", "influxdb"}
 

@@ -5,8 +5,7 @@ import sys
 from bench.k6_run import K6Run, Load, run_k6
 from bench.pairs import Side, compare, pairs_parser
 from bench.running_lab import running_lab
-from spikelab.runtime import Endpoints
-from spikelab.stack_settings import DATABASE
+from spikelab.settings import DATABASE, Endpoints
 
 # Two seconds' worth, a plan's default, would be users that only cost their start.
 _MOST_USERS = 500

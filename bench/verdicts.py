@@ -15,10 +15,10 @@ import numpy as np
 from numpy.random import Generator
 from scipy.optimize import brentq
 
-from spikelab.record import Verdict
+from spikelab.objectives import Verdict
 from spikelab.statistics import Answer
-from spikelab.statistics.capacity import Capacity, Observation, Search, answer, next_rate
-from spikelab.statistics.comparison import Metric, Pair, compare
+from spikelab.statistics.pairs import Metric, Pair, compare
+from spikelab.statistics.search import Capacity, Observation, Search, answer, next_rate
 from spikelab.statistics.shares import judge_share
 
 # The verdict of a step, from its rate and the number of steps before.

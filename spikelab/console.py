@@ -12,10 +12,12 @@ from rich.console import Console
 # Wide enough that nothing is wrapped or cut where the output goes to a file or a pipe.
 _PLAIN_WIDTH = 200
 
+
 for stream in (sys.stdout, sys.stderr):
     if isinstance(stream, TextIOWrapper):
         # A terminal without UTF-8 shows a substitute for µ and ∞ instead of failing.
         stream.reconfigure(errors="replace")
+
 
 out = Console(
     markup=False,

@@ -1,5 +1,6 @@
 """./lab doctor: what this machine has, and what each thing limits."""
 
+# - What ./lab doctor finds.
 import os
 import re
 import shutil
@@ -11,20 +12,25 @@ import psutil
 from rich.table import Table
 from rich.text import Text
 
-from spikelab import container_limits, paths
+from spikelab import paths
 from spikelab.console import out
-from spikelab.cores import chosen_cores, usable_cpus
 from spikelab.errors import UsageError
-from spikelab.finding import Finding
-from spikelab.host_facts import USER_BYTES, ephemeral_ports, most_users, open_files, sysctl
-from spikelab.runtime.addresses import PORTS
-from spikelab.runtime.docker import DockerRuntime
-from spikelab.runtime.engine import find_engine
-from spikelab.runtime.grafana import find_grafana
-from spikelab.runtime.on_demand import ADVICE, find_program
-from spikelab.runtime.ports import holder
-from spikelab.stack_settings import load_stack_settings
-from spikelab.target_settings import load_target_declaration
+from spikelab.machine import (
+    USER_BYTES,
+    Finding,
+    chosen_cores,
+    ephemeral_ports,
+    most_users,
+    open_files,
+    sysctl,
+    usable_cpus,
+)
+from spikelab.settings import PORTS, load_stack_settings, load_target_declaration
+from spikelab.stack import limits
+from spikelab.stack.docker import DockerRuntime
+from spikelab.stack.engine import find_engine
+from spikelab.stack.host import holder
+from spikelab.stack.programs import ON_DEMAND_ADVICE, find_grafana, find_program
 
 _STYLES = {"ok": "green", "limits": "yellow", "missing": "red"}
 _GIBIBYTE = 2**30
@@ -35,7 +41,7 @@ _JAVA_MINIMUM = 17
 
 def run() -> bool:
     """Prints every finding; whether the lab can run here in one runtime or the other."""
-    findings = [check() for check in (*CHECKS, *container_limits.checks())]
+    findings = [check() for check in (*CHECKS, *limits.checks())]
     table = Table(box=None, pad_edge=False)
     for column in ("check", "", "found", "what it limits"):
         table.add_column(column, overflow="fold")
@@ -221,7 +227,7 @@ def redis() -> Finding:
 def _on_demand(name: str, component: str, pattern: str, without: str) -> Finding:
     program = find_program(component)
     if program is None:
-        return Finding(name, "limits", "not found", f"{without}: {ADVICE[component]}")
+        return Finding(name, "limits", "not found", f"{without}: {ON_DEMAND_ADVICE[component]}")
     version = _version(program, "-v", pattern)
     return Finding(name, "ok", _dotted(version) if version else program)
 

@@ -8,13 +8,12 @@ capacity search judges the same step by its counts (`judge_by_bounds`), which ma
 import math
 from collections.abc import Sequence
 
-from spikelab.drivers.locust_processes import locust_processes
-from spikelab.drivers.summary import PhaseSummary
-from spikelab.plans.phases import Phase
-from spikelab.plans.scripts import DriverName
-from spikelab.record import QUANTILES, Latency, Step, Verdict
-from spikelab.slo import Objective
-from spikelab.usage import Use
+from spikelab.drivers.base import PhaseSummary
+from spikelab.drivers.process import Use
+from spikelab.objectives import QUANTILES, Objective, Verdict
+from spikelab.plans.model import DriverName, Phase
+from spikelab.results.run import Latency, Step
+from spikelab.settings import locust_processes
 
 # Above this share of the cores that it can use, the driver competes with itself: a late answer may
 # be its own.
@@ -97,7 +96,10 @@ def judge_by_bounds(step: Step, objectives: Sequence[Objective]) -> Verdict:
 
 def objective_by_bounds(step: Step, objective: Objective) -> Verdict:
     """Of one objective alone, whatever else the step missed."""
-    from spikelab.statistics.shares import allowed_share, judge_share  # noqa: PLC0415
+    from spikelab.statistics.shares import (  # noqa: PLC0415
+        allowed_share,
+        judge_share,
+    )
 
     misses = step.failures + step.dropped
     if objective.key != "success":
@@ -145,7 +147,10 @@ def leaves_a_queue(
         return step.drain_seconds > spare
     if step.late_answers < _FEWEST_LATE:
         return False
-    from spikelab.statistics.shares import allowed_share, judge_share  # noqa: PLC0415
+    from spikelab.statistics.shares import (  # noqa: PLC0415
+        allowed_share,
+        judge_share,
+    )
 
     due = round((end_rate or step.started_rate or 0) * spare)
     last = max(step.late_answers, min(step.requests, due))

@@ -4,24 +4,25 @@ The series carry `testid`, `driver` and, where it matters, `phase`: `lab_offered
 `lab_slo_ok`, `lab_events_pending`, `lab_driver_cpu_cores`, `lab_driver_limited`.
 """
 
+# - A run while it goes: a bar with phase, rate and failures; plain lines without a terminal.
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from time import monotonic
+from types import TracebackType
+from typing import Any, Self
 
 import httpx
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from spikelab.console import err, say
+from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
-from spikelab.http_client import client
 from spikelab.judge import generator_limited
-from spikelab.plans.model import Plan
-from spikelab.plans.phases import Phase
-from spikelab.record import QUANTILES
-from spikelab.slo import Objective
-from spikelab.stores.influxdb import InfluxDB
-from spikelab.stores.prometheus import Prometheus
-from spikelab.usage import Usage
+from spikelab.objectives import QUANTILES, Objective
+from spikelab.plans.model import Phase, Plan
+from spikelab.stores import InfluxDB, Prometheus, client, first, read_samples
 
 _PUSH_SECONDS = 2
 # A driver that has just begun a phase may still be writing its event.
@@ -183,3 +184,78 @@ class LiveRun:
         except LabError:
             return begun
         return max(0, begun - len(rows))
+
+
+_PLAIN_SECONDS = 5
+
+
+class RunProgress:
+    """Reads the normalised series, so every driver looks the same."""
+
+    def __init__(
+        self, testid: str, plan: Plan, prometheus: Prometheus, sockets_url: str | None
+    ) -> None:
+        self._testid = testid
+        self._spike_users = plan.users if plan.spike else None
+        self._seconds = max(phase.start_seconds + phase.duration_seconds for phase in plan.phases)
+        self._began = monotonic()
+        self._prometheus = prometheus
+        self._sockets_url = sockets_url
+        self._next_line = monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[text]}"),
+            TimeElapsedColumn(),
+            console=err,
+            transient=True,
+        )
+        self._task = self._bar.add_task(
+            plan.phases[0].name, total=self._spike_users or self._seconds, text=""
+        )
+
+    def __enter__(self) -> Self:
+        if err.is_terminal:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if err.is_terminal:
+            self._bar.stop()
+
+    def tick(self, phase: str) -> None:
+        """Shows the state in this phase. Raises LabError when a store does not answer."""
+        answered, failed, rate = self._counts()
+        connections = self._connections()
+        of = f" of {self._spike_users:,}" if self._spike_users else ""
+        text = f"{answered:,.0f}{of} done, {rate:,.0f}/s, {failed:,.0f} failed"
+        if connections is not None:
+            text += f", {connections:,.0f} connections"
+        if err.is_terminal:
+            done = answered if self._spike_users else monotonic() - self._began
+            self._bar.update(self._task, description=phase, completed=done, text=text)
+        elif monotonic() >= self._next_line:
+            self._next_line = monotonic() + _PLAIN_SECONDS
+            say(f"{phase}: {text}")
+
+    def _counts(self) -> tuple[float, float, float]:
+        run = f'{{testid="{self._testid}"}}'
+        parts = {
+            "answered": f"sum(loadtest:requests:total{run})",
+            "failed": f"sum(loadtest:failures:total{run})",
+            "rate": f"sum(loadtest:requests:rate{run})",
+        }
+        values = self._prometheus.query(
+            " or ".join(f'label_replace({e}, "is", "{n}", "", "")' for n, e in parts.items())
+        )
+        return tuple(values.get(f"is={name}", 0.0) for name in parts)  # type: ignore[return-value]
+
+    def _connections(self) -> float | None:
+        if self._sockets_url is None:
+            return None
+        return first(read_samples(self._sockets_url, "port"), "sockets_established")

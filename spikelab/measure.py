@@ -1,36 +1,36 @@
 """A finished run's figures: its judged steps, what the target went through, what is incomplete."""
 
+# - Judged steps from what the driver said of the phases.
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from itertools import zip_longest
 from typing import Self
 
-from spikelab import target_figures
+from spikelab import target
 from spikelab.console import warn
-from spikelab.drivers.summary import PhaseSummary
+from spikelab.drivers.base import PhaseSummary
+from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
-from spikelab.events import Event, write_events
-from spikelab.judge import spoiled
-from spikelab.plans.model import Plan
-from spikelab.plans.phases import Phase
-from spikelab.record import RunRecord, Step
-from spikelab.resources import fill_resources
-from spikelab.runtime.replicas import REPLICA
-from spikelab.steps import build_step, judge
-from spikelab.stores.gaps import gaps
-from spikelab.stores.influxdb import InfluxDB
-from spikelab.stores.prometheus import Prometheus
-from spikelab.stores.samples import good_answer_seconds, missing_samples, waves
-from spikelab.target_view import Capacity, TargetView
-from spikelab.usage import Usage
+from spikelab.history import Event, write_events
+from spikelab.judge import generator_limited, judge_step, spoiled
+from spikelab.plans.model import Phase, Plan
+from spikelab.results.run import RunRecord, Step, StepGenerator
+from spikelab.stack.engine import REPLICA
+from spikelab.stores import InfluxDB, Prometheus, gaps, good_answer_seconds, missing_samples, waves
+from spikelab.target import ConnectionCapacity, TargetView, fill_resources
+
+
+def died(record: RunRecord) -> bool:
+    return TARGET_DIED in record.reasons
+
 
 TARGET_DIED = "the target died or was restarted during the run"
 
 
 @dataclass(frozen=True)
-class Baseline:
+class TargetBefore:
     """The target just before a run: its count of overflows, and when its process started."""
 
     overflows: int = 0
@@ -86,18 +86,18 @@ class RunFigures:
                 self._fill_samples(self._influxdb)
 
     def fill_target(
-        self, view: TargetView | None, capacity: Capacity | None, before: Baseline
+        self, view: TargetView | None, capacity: ConnectionCapacity | None, before: TargetBefore
     ) -> None:
         """The target's side, when the scrapes of the run's end are in."""
         record = self._record
         assert record.ended is not None
         if view is None:
             return
-        target_figures.settle(self._prometheus, record.ended)
+        target.settle(self._prometheus, record.ended)
         if view.start_time() != before.born:
             self.reasons.append(TARGET_DIED)
         with self._incomplete("this run's record lacks some of the target's figures"):
-            record.connections = target_figures.connections(
+            record.connections = target.connections(
                 self._prometheus,
                 record.started,
                 record.ended,
@@ -105,7 +105,7 @@ class RunFigures:
                 view.listen_overflows() - before.overflows,
                 self._plan.request.keep_alive,
             )
-            record.queue_wait_seconds = target_figures.queue_wait(
+            record.queue_wait_seconds = target.queue_wait(
                 self._prometheus, record.started, record.ended, before.born
             )
             self._fill_server_means(before)
@@ -124,13 +124,13 @@ class RunFigures:
                     "counted meanwhile shows after them"
                 )
 
-    def _fill_server_means(self, before: Baseline) -> None:
+    def _fill_server_means(self, before: TargetBefore) -> None:
         path = self._plan.request.path.partition("?")[0]
         steps = sorted(self._record.steps, key=lambda step: step.started)
         for step, following in zip_longest(steps, steps[1:]):
-            settled = step.ended + timedelta(seconds=target_figures.SETTLE_SECONDS)
+            settled = step.ended + timedelta(seconds=target.SETTLE_SECONDS)
             until = min(settled, following.started) if following else settled
-            step.server_mean_seconds = target_figures.server_mean(
+            step.server_mean_seconds = target.server_mean(
                 self._prometheus, path, step.started, until, before.born
             )
 
@@ -182,3 +182,85 @@ class RunFigures:
 def _cores(components: Mapping[str, Usage], step: Step) -> dict[str, float]:
     uses = {name: usage.between(step.started, step.ended) for name, usage in components.items()}
     return {name: round(use.cores, 3) for name, use in uses.items() if use}
+
+
+def build_step(
+    phase: Phase,
+    happened: PhaseSummary,
+    plan: Plan,
+    variant: str | None,
+    repeat: int,
+) -> Step:
+    """A phase's step, not judged yet. Its window is the time in which requests were to start: the
+    phase, or of a spike the moment in which its users start. The rest is drain, but for the time
+    that jitter took."""
+    window = (happened.start_spread_seconds or 0.0) if plan.spike else phase.duration_seconds
+    started = happened.started if plan.spike else happened.begun
+    taken = max(window, (happened.ended - started).total_seconds())
+    drain = max(0.0, taken - window - phase.jitter_seconds)
+    length = window + drain
+    return Step(
+        name=phase.name,
+        phase=phase.name,
+        variant=variant,
+        repeat=repeat,
+        started=started,
+        ended=started + timedelta(seconds=taken),
+        offered_rate=plan.offered_rate(phase),
+        started_rate=_rate(happened.requests, window),
+        achieved_rate=_rate(happened.completed, length),
+        goodput=_rate(_within_slo(happened), length if plan.spike else window),
+        requests=happened.requests,
+        completed=happened.completed,
+        dropped=happened.dropped,
+        failures=happened.failures,
+        errors=happened.errors,
+        slow=happened.slow,
+        late_answers=happened.late_answers,
+        response_bytes_mean=happened.response_bytes_mean,
+        latency_seconds=happened.latency_seconds,
+        latency_mean_seconds=happened.latency_mean_seconds,
+        latency_with_failures_seconds=happened.latency_with_failures_seconds,
+        drain_seconds=round(drain, 3),
+        start_spread_seconds=happened.start_spread_seconds if plan.spike else None,
+        slo=plan.slo if phase.slo is None else phase.slo,
+        verdict="inconclusive",
+    )
+
+
+def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> None:
+    """Fills in the driver's health during the step, and the verdict."""
+    use = driver.between(step.started, _window_end(step, phase, plan))
+    if use is None:
+        use = driver.overall()
+    step.generator = StepGenerator(
+        cpu=round(use.cores, 3) if use else None,
+        waiting=round(use.waiting, 3) if use else None,
+        limited=generator_limited(use, cpus, plan.driver),
+    )
+    end_rate = phase.value if plan.slopes else None
+    tried = _tried(step, phase, plan)
+    step.verdict = judge_step(step, plan.objectives_of(phase), tried, end_rate)
+
+
+def _tried(step: Step, phase: Phase, plan: Plan) -> int | None:
+    """Iterations of k6's schedule; Locust's users wait for their answers, so they have none."""
+    if step.offered_rate is None or plan.driver != "k6":
+        return None
+    return int(step.offered_rate * phase.duration_seconds)
+
+
+def _window_end(step: Step, phase: Phase, plan: Plan) -> datetime:
+    if plan.spike:
+        return step.ended
+    return step.started + timedelta(seconds=phase.duration_seconds)
+
+
+def _within_slo(happened: PhaseSummary) -> int:
+    """Good answers but those above the loosest latency limit, which fewest are."""
+    too_slow = min(happened.slow.values(), default=0)
+    return happened.requests - happened.failures - too_slow
+
+
+def _rate(count: int, seconds: float) -> float | None:
+    return round(count / seconds, 3) if seconds > 0 else None

@@ -1,7 +1,11 @@
 """One run from its plan to its record: prepare, drive, measure, judge, save."""
 
+# - Cells: the runs that an experiment is made of.
+# - What is checked before any load: the stack, the target's address, this machine's limits.
+import ipaddress
 import secrets
 import signal
+import socket
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -12,40 +16,41 @@ import psutil
 
 from spikelab import paths
 from spikelab.console import say, warn
-from spikelab.drivers import Job
+from spikelab.drivers.base import Job
 from spikelab.drivers.choice import driver_of
 from spikelab.drivers.k6 import DASHBOARD_URL
-from spikelab.drivers.process import DriverProcess
-from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError
-from spikelab.events import mark_aborted
-from spikelab.experiments.cells import Cell
-from spikelab.history import write_history
-from spikelab.host_facts import host_record
+from spikelab.drivers.process import DriverProcess, Usage
+from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError, UsageError
+from spikelab.history import mark_aborted, write_history
 from spikelab.judge import generator_limited, judge_run
-from spikelab.live import LiveRun
-from spikelab.measure import Baseline, RunFigures
-from spikelab.plans.model import Plan
-from spikelab.plans.values import PROXY_PREFIX
-from spikelab.prediction.of_run import fill_prediction
-from spikelab.progress import RunProgress
-from spikelab.record import (
+from spikelab.live import LiveRun, RunProgress
+from spikelab.machine import Cores, host_record, most_users
+from spikelab.measure import RunFigures, TargetBefore
+from spikelab.plans.model import Plan, Variant
+from spikelab.plans.parameters import PROXY_PREFIX
+from spikelab.prediction.check import fill_prediction
+from spikelab.results.run import (
     ConnectionPolicy,
     Connections,
     Generator,
     RunRecord,
+    Scalar,
     TargetRecord,
     now,
     write_json,
 )
-from spikelab.runtime import Endpoints, RunningBuild, Runtime
 from spikelab.series import keep_series
-from spikelab.stack_settings import DATABASE
-from spikelab.stores.gaps import await_beat
-from spikelab.stores.influxdb import InfluxDB
-from spikelab.stores.prometheus import Prometheus
-from spikelab.stores.watch import Stores
-from spikelab.target_view import Capacity, TargetView, prepare_target
-from spikelab.usage import Usage
+from spikelab.settings import (
+    DATABASE,
+    Endpoints,
+    SettingValue,
+    load_stack_settings,
+    load_target_declaration,
+    target_settings_of,
+)
+from spikelab.stack.base import RunningBuild, Runtime, TargetBuild
+from spikelab.stores import InfluxDB, Prometheus, Stores, await_beat
+from spikelab.target import ConnectionCapacity, TargetView, prepare_target
 
 
 @dataclass(frozen=True)
@@ -56,6 +61,27 @@ class RunOptions:
     target_settings: Mapping[str, str] = field(default_factory=dict)
     live: bool = False
     own_target_elsewhere: bool = False
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One run: the values of the plan's parameters that it changes, its variant, all settings of
+    the lab's own target, its repeat (from 1), and the experiment it belongs to; the target's build
+    (None: the lab's own), and the CPUs of driver and target (None: they share all). `fresh`: it
+    begins with a restart of the target, whatever runs."""
+
+    variant: Variant | None
+    settings: Mapping[str, SettingValue]
+    repeat: int
+    experiment: str | None
+    values: Mapping[str, Scalar]
+    build: TargetBuild | None = None
+    cores: Cores | None = None
+    fresh: bool = False
+
+    @property
+    def variant_name(self) -> str | None:
+        return self.variant.name if self.variant else None
 
 
 class Run:
@@ -79,7 +105,7 @@ class Run:
         self.influxdb = InfluxDB(self.endpoints.influxdb) if self.endpoints.influxdb else None
         self.sinks = self._sinks()
         self.view: TargetView | None = None
-        self.capacity: Capacity | None = None
+        self.capacity: ConnectionCapacity | None = None
 
     def go(self) -> RunRecord:
         """Runs it and returns its saved record.
@@ -157,7 +183,7 @@ class Run:
         return "keep-alive" if self.plan.request.keep_alive else "close"
 
     def _drive(self, record: RunRecord) -> None:
-        baseline = Baseline.of(self.view)
+        baseline = TargetBefore.of(self.view)
         sees = self.runtime.driver_endpoints()
         url = resolved_url(self.plan.target.url, sees)
         # The driver alone reads it: headers may hold a token.
@@ -293,3 +319,95 @@ def _uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+def cell_name(values: Mapping[str, Scalar], variant: str | None, repeat: int) -> str:
+    """What a user calls it.
+
+    >>> cell_name({"rate": 600}, "on", 2)
+    'rate=600 on #2'
+    """
+    parts = [f"{name}={value}" for name, value in values.items()]
+    return " ".join([*parts, *([variant] if variant else []), f"#{repeat}"])
+
+
+_CONNECT_SECONDS = 5
+
+
+def require_stack(runtime: Runtime, plan: Plan) -> None:
+    """The components that the plan needs are running. Raises LabError naming those that are not."""
+    needed = {"prometheus", *plan.components}
+    if not plan.foreign_urls:
+        needed |= {"target", "sockets"}
+    states = {each.name: each.state for each in runtime.status()}
+    # One that was left out is stopped. One that has died would leave holes in the run's history.
+    if states.get("influxdb", "stopped") != "stopped":
+        needed.add("influxdb")
+    # One that was started a moment ago has answered its health check, whatever its state is called.
+    up = {name for name, state in states.items() if state in ("running", "starting")}
+    missing = sorted(needed - up)
+    if missing:
+        optional = ",".join(sorted(set(missing) & set(plan.components)))
+        start = "./lab up" + (f" --with {optional}" if optional else "")
+        raise LabError(f"not running: {', '.join(missing)}: start it with {start}")
+
+
+def require_users(users: int) -> None:
+    """This machine can carry so many users. Raises UsageError naming the limit."""
+    most, reason = most_users()[0]
+    if users > most:
+        raise UsageError(
+            f"{users:,} users are more than this machine carries: about {most:,} ({reason}); "
+            "ask for fewer, or raise the limit (./lab doctor)"
+        )
+
+
+def require_target(url: str, owned: bool) -> None:
+    """The target is reachable, and this machine's or the user's own. Raises UsageError."""
+    parts = urlsplit(url)
+    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+    try:
+        host = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)[0][4][0]
+    except OSError as error:
+        raise UsageError(f"target.url: '{parts.hostname}' is unknown: {error.strerror}") from error
+    if not owned and not _of_this_machine(str(host)):
+        raise UsageError(
+            f"target.url: {parts.hostname} is not this machine: put load only on what is yours, "
+            "and say so with --i-own-this-target"
+        )
+    try:
+        socket.create_connection((str(host), port), _CONNECT_SECONDS).close()
+    except OSError as error:
+        raise UsageError(
+            f"target.url: {url} is unreachable ({error.strerror or error}): is it running?"
+        ) from error
+
+
+def _of_this_machine(address: str) -> bool:
+    parsed = ipaddress.ip_address(address)
+    if parsed.is_loopback or parsed.is_unspecified:
+        return True
+    own = {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
+    return address in own
+
+
+def target_settings(
+    plan: Plan, variant: Variant | None, given: Mapping[str, str]
+) -> dict[str, SettingValue]:
+    """Every setting of the lab's own target in this variant's run; none for another target.
+
+    Raises UsageError for a setting that is unknown, out of range or not the lab's to change.
+    """
+    own = variant.settings if variant else {}
+    if plan.foreign_urls:
+        # A variant with a url of its own stands beside others on the lab's target.
+        others = variant is not None and variant.url is not None
+        if own or (not others and (given or plan.target.settings)):
+            raise UsageError(
+                "target settings apply to the lab's own target, and this plan's is "
+                + ", ".join(sorted(plan.foreign_urls))
+            )
+        return {}
+    declaration = load_target_declaration()
+    defaults = target_settings_of(load_stack_settings().values, declaration.settings)
+    return declaration.resolve(defaults, plan.target.settings, own, given)

@@ -1,15 +1,15 @@
 """Writes the published schemas, docs/*.schema.json: `python -m spikelab.schema` after a change of
-spikelab/record.py, spikelab/experiments/state.py or spikelab/plans/."""
+spikelab/results/ or spikelab/plans/."""
 
 from typing import Any
 
 from pydantic import BaseModel
 
 from spikelab import paths
-from spikelab.comparison.model import ComparisonRecord
-from spikelab.experiments.state import ExperimentState
 from spikelab.plans.model import Plan
-from spikelab.record import RunRecord, write_json
+from spikelab.results.comparison import ComparisonRecord
+from spikelab.results.experiment import ExperimentState
+from spikelab.results.run import RunRecord, write_json
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, tuple[type[BaseModel], str]] = {

@@ -11,39 +11,36 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from spikelab import target_figures
+from spikelab import signals, target
 from spikelab.console import warn
 from spikelab.errors import LabError
-from spikelab.kept import Kept, Moment, read_kept
-from spikelab.record import RunRecord, write_json
-from spikelab.signals import load, tomcat
-from spikelab.signals.core import LAB_TARGET, Signal, Source
-from spikelab.stores.gaps import gaps, inside
-from spikelab.stores.prometheus import Prometheus
+from spikelab.results.run import Kept, Moment, RunRecord, read_kept, write_json
+from spikelab.signals import LAB_TARGET, Signal, Source
+from spikelab.stores import Prometheus, gaps, inside
 from spikelab.units import parse_duration
 
 SCHEMA_VERSION = 1
 FILE = "series.json"
 # A longer run is thinned out: one point for so many seconds.
 MOST_POINTS = 3600
-RATES = (load.GOOD_RATE, load.FAILURE_RATE, load.DROPPED_RATE)
+RATES = (signals.GOOD_RATE, signals.FAILURE_RATE, signals.DROPPED_RATE)
 LOAD = (
     *RATES,
-    load.STARTED_RATE,
-    load.OFFERED_RATE,
-    load.USERS,
-    load.LATENCY_P50,
-    load.LATENCY_P90,
-    load.LATENCY_P95,
-    load.LATENCY_P99,
-    load.LATENCY_P99_9,
+    signals.STARTED_RATE,
+    signals.OFFERED_RATE,
+    signals.USERS,
+    signals.LATENCY_P50,
+    signals.LATENCY_P90,
+    signals.LATENCY_P95,
+    signals.LATENCY_P99,
+    signals.LATENCY_P99_9,
 )
 # Of the lab's own target alone.
 QUEUES = (
-    tomcat.WORKER_QUEUE_DEPTH,
-    tomcat.ACCEPT_QUEUE_DEPTH,
-    tomcat.CONNECTIONS_ESTABLISHED,
-    tomcat.CONNECTIONS_PREDICTED,
+    signals.WORKER_QUEUE_DEPTH,
+    signals.ACCEPT_QUEUE_DEPTH,
+    signals.CONNECTIONS_ESTABLISHED,
+    signals.CONNECTIONS_PREDICTED,
 )
 # What was measured as none where nothing was recorded; of the others there is no value then.
 _COUNTED = {signal.name for signal in RATES}
@@ -56,7 +53,7 @@ class Series(Kept):
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
     testid: str
-    begun: Annotated[Moment, Field(description="the first second with load")]
+    begun: Annotated[Moment, Field(description=signals)]
     step_seconds: Annotated[int, Field(ge=1, le=10**9)]
     points: Annotated[
         dict[str, list[float | None]],
@@ -111,7 +108,7 @@ def read_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
     Raises LabError when Prometheus does not answer.
     """
     assert record.ended is not None
-    target_figures.settle(prometheus, record.ended)
+    target.settle(prometheus, record.ended)
     found = _seconds_with_load(record, prometheus)
     if found is None:
         return None

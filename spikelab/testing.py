@@ -10,9 +10,7 @@ from pathlib import Path
 from spikelab import paths
 from spikelab.console import say, working
 from spikelab.errors import LabError
-from spikelab.packages import current, install
-from spikelab.runtime.locust_program import locust_program
-from spikelab.tools import ensure_built
+from spikelab.stack.programs import current, ensure_built, install, locust_program
 
 _LOCK = paths.REQUIREMENTS / "dev.lock"
 # The phases of the tests: what is marked, and how many processes share it. Most tests wait most of

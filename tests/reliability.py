@@ -18,8 +18,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from spikelab import paths
-from spikelab.files import write_whole
-from spikelab.record import write_json
+from spikelab.results.run import write_json, write_whole
 
 TESTS = (
     "tests/compose/test_faults_stack.py",

@@ -7,7 +7,7 @@ from typing import Any
 
 from grafana.lint.reading import Json, annotations, panels, queries
 from grafana.lint.rule import Finding, rule
-from spikelab.signals.core import Colour, Unit
+from spikelab.signals import Colour, Unit
 
 MOST_PANELS = 24
 MOST_PANELS_ABOVE_FOLD = 12

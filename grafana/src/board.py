@@ -7,8 +7,8 @@ from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.models import dashboard as model
 
 from grafana.src.queries import data_source
-from spikelab.signals import phases
-from spikelab.signals.core import Colour, Source
+from grafana.src.signals import phases
+from spikelab.signals import Colour, Source
 
 TAG = "spikelab"
 # Dashboards that look at finished runs have a time range of their own.

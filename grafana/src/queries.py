@@ -8,7 +8,7 @@ from grafana_foundation_sdk.cog.variants import Dataquery
 from grafana_foundation_sdk.models import dashboard as model
 from grafana_foundation_sdk.models import prometheus as prometheus_model
 
-from spikelab.signals.core import Signal, Source
+from spikelab.signals import Signal, Source
 
 
 def data_source(source: Source) -> model.DataSourceRef:

@@ -5,11 +5,11 @@ import sys
 from typing import NoReturn
 
 # In the order in which `./lab --help` lists them: importing a module registers its commands.
-from spikelab.cli import stack, runs, sweep, capacity, compare, report, development  # isort: skip
+from spikelab.cli import stack, run, imports, experiments, report, test  # isort: skip
 from spikelab.cli.app import app
 from spikelab.errors import END_SIGNALS
 
-__all__ = ["capacity", "compare", "development", "main", "report", "runs", "stack", "sweep"]
+__all__ = ["experiments", "imports", "main", "report", "run", "stack", "test"]
 
 
 def main() -> None:

@@ -10,10 +10,11 @@ from spikelab import paths
 from spikelab.cli.app import command
 from spikelab.console import out, warn
 from spikelab.errors import LabError, UsageError, did_you_mean
-from spikelab.files import write_whole
+from spikelab.results.run import write_whole
 
 if TYPE_CHECKING:
-    from spikelab.report.subject import Subject
+    from spikelab.results.lookup import Subject
+
 
 _ALL = "all"
 _PRINT = "-"
@@ -34,8 +35,8 @@ def report(
     ] = None,
 ) -> None:
     """Write the report of a run, a sweep, a search or a comparison; without ID of the newest."""
-    from spikelab.report import FORMATS  # noqa: PLC0415
-    from spikelab.report.subject import find  # noqa: PLC0415
+    from spikelab.report.formats import FORMATS  # noqa: PLC0415
+    from spikelab.results.lookup import find  # noqa: PLC0415
 
     if format_name not in (*FORMATS, _ALL):
         raise UsageError(
@@ -59,7 +60,7 @@ def report(
 def _write(subject: "Subject", format_name: str, path: Path | None) -> str | None:
     """Writes one format and says where, or prints it. Returns why that failed: the others are
     written all the same."""
-    from spikelab.report import rendered  # noqa: PLC0415
+    from spikelab.report.formats import rendered  # noqa: PLC0415
 
     try:
         text = rendered(subject, format_name)

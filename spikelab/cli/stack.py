@@ -7,18 +7,17 @@ from typing import Annotated
 
 import typer
 
-from spikelab import doctor as doctor_command
-from spikelab import tables
-from spikelab.cli.app import command
-from spikelab.cli.options import RuntimeOption
+from spikelab.cli.app import RuntimeOption, command
 from spikelab.console import out, say, warn
+from spikelab.doctor import run
 from spikelab.errors import EXIT_FAILED, EXIT_OK, LabError, RunInterruptedError, UsageError
-from spikelab.locks import going_run, no_run
-from spikelab.retention import VARIABLE, forget_raw_samples, require_age
-from spikelab.runtime import COMPONENTS, Runtime
-from spikelab.runtime.choice import choose, current, remember
-from spikelab.stack_settings import load_stack_settings
-from spikelab.stores.influxdb import InfluxDB
+from spikelab.history import VARIABLE, forget_raw_samples, require_age
+from spikelab.report import tables
+from spikelab.settings import COMPONENTS, load_stack_settings
+from spikelab.stack.base import Runtime
+from spikelab.stack.choice import choose, current, remember
+from spikelab.stack.locks import going_run, no_run
+from spikelab.stores import InfluxDB
 
 
 @command("up")
@@ -103,7 +102,7 @@ def status() -> None:
 @command("doctor")
 def doctor() -> None:
     """Check this machine, and say for each thing what it limits."""
-    raise typer.Exit(EXIT_OK if doctor_command.run() else EXIT_FAILED)
+    raise typer.Exit(EXIT_OK if run() else EXIT_FAILED)
 
 
 def running() -> Runtime:

@@ -1,1 +1,0 @@
-"""A against B in finished runs: what is compared, in which pairs, and what came of it."""

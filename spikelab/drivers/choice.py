@@ -1,9 +1,9 @@
 """The driver that a plan names."""
 
-from spikelab.drivers import Driver
+from spikelab.drivers.base import Driver
 from spikelab.drivers.k6 import K6
 from spikelab.drivers.locust import Locust
-from spikelab.plans.scripts import DriverName
+from spikelab.plans.model import DriverName
 
 DRIVERS: tuple[Driver, ...] = (K6(), Locust())
 

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from spikelab.drivers import Job
+from spikelab.drivers.base import Job, PhaseSummary, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
-from spikelab.drivers.summary import PhaseSummary, from_epoch_ms
 from spikelab.errors import LabError
-from spikelab.plans.model import Plan
-from spikelab.plans.scripts import DriverName
-from spikelab.record import Errors, Latency
-from spikelab.runtime import DriverCommand, Runtime
+from spikelab.plans.model import DriverName, Plan
+from spikelab.results.run import Errors, Latency
+from spikelab.stack.base import DriverCommand, Runtime
 
 # 99: an objective was missed, which is a valid result, as k6's.
 _VALID_EXITS = (0, 99)

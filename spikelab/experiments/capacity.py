@@ -1,20 +1,40 @@
 """A capacity search: the highest rate, or value of another parameter, that a target holds."""
 
-from collections.abc import Sequence
+# - What a capacity search asks: of which parameter, within which ends, and what a step must
+#   hold.
+# - The verdict of a step of a capacity search, and what it missed.
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from spikelab import paths
 from spikelab.console import say, warn
-from spikelab.errors import LabError
+from spikelab.errors import LabError, UsageError
 from spikelab.experiments import overload, session
-from spikelab.experiments.capacity_answer import CapacityAnswer, CapacityStep, Miss, unit_of
-from spikelab.experiments.capacity_question import Question, observations
-from spikelab.experiments.capacity_step import died, judged
-from spikelab.experiments.session import Session
-from spikelab.experiments.state import CellState, ExperimentState
-from spikelab.plans.values import Scalar
-from spikelab.record import RunRecord, read_record
+from spikelab.experiments.session import ExperimentSession
+from spikelab.judge import judge_by_bounds, leaves_a_queue, objective_by_bounds, short_of_capacity
+from spikelab.measure import TARGET_DIED, died
+from spikelab.objectives import (
+    Limit,
+    Objective,
+    Verdict,
+    parse_limit,
+    parse_objective,
+)
+from spikelab.plans.load import PlanSource
+from spikelab.plans.model import CapacitySearch, Phase, Plan
+from spikelab.results.experiment import (
+    CapacityAnswer,
+    CapacityStep,
+    CellState,
+    ExperimentState,
+    Miss,
+    unit_of,
+)
+from spikelab.results.run import RunRecord, Scalar, Step, read_record
 from spikelab.run import RunOptions
-from spikelab.runtime import Runtime
-from spikelab.statistics.capacity import answer, counted
+from spikelab.stack.base import Runtime
+from spikelab.statistics.search import Observation, Search, answer, counted, next_rate
 from spikelab.units import show_seconds
 
 # A run that turned out to be no measurement is repeated at once: so often at most.
@@ -24,8 +44,90 @@ _MOST_STEPS = 60
 _COLD = "not counted: the target may still have been cold"
 
 
+@dataclass(frozen=True)
+class CapacityQuestion:
+    """What is searched, and what a step has to hold. `whole`: only whole numbers are tried."""
+
+    source: PlanSource
+    search: CapacitySearch
+    whole: bool
+    objectives: Sequence[Objective]
+    limits: Sequence[Limit]
+
+    @classmethod
+    def of(
+        cls, source: PlanSource, limits: Sequence[str] = (), slo: Sequence[str] = ()
+    ) -> "CapacityQuestion":
+        """From a plan: `limits` are added to its own, `slo` replaces its own. Raises UsageError."""
+        # What is changed below is a plan: a mistake in it shows here.
+        source.plan()
+        source = overload.declared(_changed(source, limits, slo))
+        plan, file = source.plan(), paths.shown(source.path)
+        if plan.capacity is None:
+            raise UsageError(f"{file}: the plan has no 'capacity': see plans/capacity.yaml")
+        parsed = [parse_limit(text) for text in plan.capacity.limits]
+        judged_phases = [phase for phase in plan.phases if phase.judged]
+        if len(judged_phases) != 1:
+            raise UsageError(f"{file}: a step has one judged phase; mark the others")
+        judged_phase = judged_phases[0]
+        objectives = plan.objectives_of(judged_phase)
+        if not objectives and not parsed:
+            raise UsageError(f"{file}: nothing to hold: add --slo 'p95 < 250ms'")
+        if parsed and plan.foreign_urls:
+            raise UsageError("--limit: the lab sees the resources of its own target alone")
+        users = judged_phase.kind == "users" and _is_load(source, plan.capacity)
+        whole = users or isinstance(plan.parameters[plan.capacity.parameter].default, int)
+        return cls(source, plan.capacity, whole, objectives, parsed)
+
+    @property
+    def course(self) -> Search:
+        """How the values of its steps are chosen."""
+        return self.search.search(self.whole)
+
+    def next_value(self, steps: Sequence[CapacityStep]) -> float | None:
+        """Of the step after these; None when the search is over."""
+        return next_rate(self.course, observations(steps))
+
+    def values(self, value: float) -> dict[str, Scalar]:
+        """Of the cell that asks for this value."""
+        return _values(self.search, value)
+
+    def check(self, options: RunOptions) -> None:
+        """The search can begin and end on this machine, and the least overload could follow it.
+
+        Raises UsageError.
+        """
+        values = (self.search.lowest, self.search.first, self.search.highest)
+        session.check_cells(
+            self.source, options, [CellState(values=self.values(v)) for v in values]
+        )
+        if self.search.overload is None:
+            return
+        if not _is_load(self.source, self.search):
+            name = self.search.parameter
+            raise UsageError(
+                f"{paths.shown(self.source.path)}: capacity.overload is so many times '{name}', "
+                f"and the judged phase's value is not ${{{name}}}: leave it out"
+            )
+        load = overload.Load.of(self.search.overload, self.search.lowest)
+        cells = [CellState(values=load.values)]
+        session.check_cells(load.source(self.source), options, cells)
+
+    def warn_of_short_steps(self) -> None:
+        """A queue grows by an overload's share of the step: a short one does not show it."""
+        seconds = _judged(self.source.plan()).duration_seconds
+        limit = max((each.limit for each in self.objectives if each.key != "success"), default=0.0)
+        precision = self.course.precision
+        if limit > precision * seconds:
+            warn(
+                f"steps of {seconds:g} s are short for a limit of {show_seconds(limit)}: from an "
+                f"overload of {limit / seconds:.0%} on the wait grows beyond it, and the answer is "
+                f"as rough; take steps of {limit / precision:.0f} s or more"
+            )
+
+
 def run(
-    runtime: Runtime, question: Question, options: RunOptions, state: ExperimentState
+    runtime: Runtime, question: CapacityQuestion, options: RunOptions, state: ExperimentState
 ) -> CapacityAnswer:
     """Searches on from the state's steps, then overloads the target where the plan asks for it.
 
@@ -47,7 +149,7 @@ def run(
     return found
 
 
-def _search(question: Question, going: Session) -> list[CapacityStep]:
+def _search(question: CapacityQuestion, going: ExperimentSession) -> list[CapacityStep]:
     steps = known_steps(question, going.state)
     while len(steps) < _MOST_STEPS and (value := question.next_value(steps)) is not None:
         # One from before, by fewer steps, holds no more.
@@ -59,7 +161,7 @@ def _search(question: Question, going: Session) -> list[CapacityStep]:
     return steps
 
 
-def known_steps(question: Question, state: ExperimentState) -> list[CapacityStep]:
+def known_steps(question: CapacityQuestion, state: ExperimentState) -> list[CapacityStep]:
     """The steps that were done before, judged again from their records."""
     found = []
     for cell in state.cells:
@@ -85,7 +187,7 @@ def _next_cell(state: ExperimentState, values: dict[str, Scalar]) -> CellState:
     return open_cell or CellState(values=values, repeat=len(same) + 1)
 
 
-def _run_once(going: Session, cell: CellState) -> RunRecord:
+def _run_once(going: ExperimentSession, cell: CellState) -> RunRecord:
     """A run that measured something. Raises LabError after too many that did not."""
     for _ in range(_TRIES):
         record = going.run(cell)
@@ -102,7 +204,7 @@ def _line(step: CapacityStep) -> str:
     return f"{text}; {step.why}" if step.why else text
 
 
-def answer_of(question: Question, steps: list[CapacityStep]) -> CapacityAnswer:
+def answer_of(question: CapacityQuestion, steps: list[CapacityStep]) -> CapacityAnswer:
     """What these steps say; inconclusive before the search is over."""
     unit = unit_of(question.search.parameter)
     judged_steps = observations(steps)
@@ -135,3 +237,154 @@ def _limited_by(steps: Sequence[CapacityStep], lowest_fail: float | None) -> lis
         key = each.text if each.kind in ("objective", "resource") else each.kind
         by_kind.setdefault(key, []).append(each)
     return [group[0] for group in sorted(by_kind.values(), key=len, reverse=True)]
+
+
+def _judged(plan: Plan) -> Phase:
+    return next(phase for phase in plan.phases if phase.judged)
+
+
+def _is_load(source: PlanSource, search: CapacitySearch) -> bool:
+    """Whether the judged phase's value is the parameter itself."""
+    ends = (search.lowest, search.highest)
+    return all(_judged(source.plan(_values(search, end))).value == end for end in ends)
+
+
+def _values(search: CapacitySearch, value: float) -> dict[str, Scalar]:
+    return {search.parameter: int(value) if value == int(value) else value}
+
+
+def _changed(source: PlanSource, limits: Sequence[str], slo: Sequence[str]) -> PlanSource:
+    data: dict[str, Any] = dict(source.data)
+    for option, texts, parse in (("--limit", limits, parse_limit), ("--slo", slo, parse_objective)):
+        _parsed(option, texts, parse)
+    if slo:
+        data["slo"] = list(slo)
+        phases: list[Mapping[str, Any]] = data["phases"]
+        # In place of a phase's own as well.
+        data["phases"] = [{k: v for k, v in phase.items() if k != "slo"} for phase in phases]
+    if limits and data.get("capacity"):
+        own = data["capacity"].get("limits") or []
+        data["capacity"] = {**data["capacity"], "limits": [*own, *limits]}
+    return replace(source, data=data)
+
+
+def _parsed(option: str, texts: Sequence[str], parse: Callable[[str], object]) -> None:
+    for text in texts:
+        try:
+            parse(text)
+        except ValueError as error:
+            raise UsageError(f"{option}: {error}") from error
+
+
+def observations(steps: Sequence[CapacityStep]) -> list[Observation]:
+    return [Observation(step.value, step.verdict) for step in steps]
+
+
+# Of what was started, but for one request.
+_ANSWERED = 0.99
+
+
+def judged(
+    record: RunRecord, value: float, objectives: Sequence[Objective], limits: Sequence[Limit]
+) -> CapacityStep:
+    """A run's step, judged by exact bounds of its counts and by what the target used.
+
+    `value`: of the parameter that is searched. A run in which the target died fails.
+    """
+    if died(record) or not record.steps:
+        missed = [Miss(kind="death", text=TARGET_DIED)]
+        return CapacityStep(
+            testid=record.testid, value=value, verdict="fail", missed=missed, why=TARGET_DIED
+        )
+    step = record.steps[-1]
+    missed = _missed(step, objectives, limits)
+    verdict, why = _verdict(step, objectives, limits, missed)
+    due = step.requests + step.dropped
+    return CapacityStep(
+        testid=record.testid,
+        value=value,
+        verdict=verdict,
+        missed=missed if verdict == "fail" else [],
+        why=why,
+        started_rate=step.started_rate,
+        achieved_rate=step.achieved_rate,
+        success=round((step.requests - step.failures) / due, 6) if due else None,
+        latency_seconds=step.latency_seconds,
+        resources=step.resources,
+    )
+
+
+def _verdict(
+    step: Step, objectives: Sequence[Objective], limits: Sequence[Limit], missed: Sequence[Miss]
+) -> tuple[Verdict, str]:
+    if step.verdict == "inconclusive":
+        # Whatever was missed may be the driver's doing.
+        return "inconclusive", "the driver was the limit"
+    if short_of_capacity(step) == "inconclusive":
+        return "inconclusive", f"the driver was behind: {_started(step)}"
+    if missed:
+        return "fail", ", ".join(miss.text for miss in missed)
+    unseen = next((limit for limit in limits if _kept(limit, step) is None), None)
+    if unseen:
+        return "inconclusive", f"{unseen.text}: the lab did not see how much was used"
+    if objectives and judge_by_bounds(step, objectives) == "inconclusive":
+        unsure = [each.text for each in objectives if objective_by_bounds(step, each) != "pass"]
+        return "inconclusive", f"too few requests to decide {', '.join(unsure)}"
+    return "pass", ""
+
+
+def _missed(step: Step, objectives: Sequence[Objective], limits: Sequence[Limit]) -> list[Miss]:
+    missed = [
+        Miss(kind="objective", text=f"{objective.text} is missed")
+        for objective in objectives
+        if objective_by_bounds(step, objective) == "fail"
+    ]
+    missed += [
+        Miss(kind="resource", text=f"{limit.text} is missed")
+        for limit in limits
+        if _kept(limit, step) is False
+    ]
+    return [*missed, *_left_behind(step, objectives)]
+
+
+def _kept(limit: Limit, step: Step) -> bool | None:
+    return limit.holds(getattr(step.resources, limit.field))
+
+
+def _started(step: Step) -> str:
+    return f"{step.started_rate or 0:,.4g}/s were started of {step.offered_rate:,.4g}/s"
+
+
+def _left_behind(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
+    """What an overload leaves: work that was not done in time, and so a queue."""
+    missed = []
+    if short_of_capacity(step) == "fail":
+        missed.append(Miss(kind="rate", text=_started(step)))
+    if not step.offered_rate or not step.started_rate:
+        return missed
+    queue = leaves_a_queue(step, objectives)
+    seconds = step.requests / step.started_rate
+    longer = seconds + _late_seconds(step, objectives, queue)
+    # But for one request, as with those that were started.
+    enough = round(_ANSWERED * step.requests * longer / seconds, 9) - 1
+    if step.completed < enough and not missed:
+        text = f"{step.completed / longer:,.4g}/s were answered of {step.started_rate:,.4g}/s"
+        missed.append(Miss(kind="rate", text=text))
+    if queue:
+        after = show_seconds(step.drain_seconds)
+        text = f"a queue was left: its last answer came {after} after the end"
+        missed.append(Miss(kind="queue", text=text))
+    return missed
+
+
+def _late_seconds(step: Step, objectives: Sequence[Objective], queue: bool) -> float:
+    """By how much its last answers came later than they may."""
+    usual = step.latency_seconds.p50 or 0.0
+    limits = [each.limit for each in objectives if each.key != "success"]
+    if limits:
+        # What the objectives allow is in time.
+        return max(0.0, step.drain_seconds - max(*limits, usual)) if queue else 0.0
+    # Without a limit nobody counts late answers. A queue that grows makes many slower than the
+    # median, a straggler does not.
+    end = min(step.drain_seconds, step.latency_seconds.p95 or 0.0)
+    return max(0.0, end - usual)

@@ -6,19 +6,17 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Self
 
+from spikelab import signals
 from spikelab.console import say, warn
 from spikelab.errors import LabError
-from spikelab.experiments.capacity_answer import OverloadAnswer, OverloadOutcome
-from spikelab.experiments.capacity_step import died
-from spikelab.experiments.session import Session
-from spikelab.experiments.state import CellState
+from spikelab.experiments.session import ExperimentSession
+from spikelab.measure import died
+from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.load import PlanSource
-from spikelab.plans.studies import Overload
-from spikelab.plans.values import Scalar
-from spikelab.record import QUANTILES, RunRecord, Step, read_record
+from spikelab.plans.model import Overload
+from spikelab.results.experiment import CellState, OverloadAnswer, OverloadOutcome
+from spikelab.results.run import RunRecord, Scalar, Step, read_record
 from spikelab.series import Series, load_series
-from spikelab.signals import load
-from spikelab.slo import Objective
 from spikelab.units import parse_duration
 
 # Parameters of the plan that the overload's run sets, beside those of its own.
@@ -32,11 +30,11 @@ _SHED = 0.5
 _STEADY_SECONDS = 3
 _TRIES = 3
 _LATENCIES = {
-    "p50": load.LATENCY_P50,
-    "p90": load.LATENCY_P90,
-    "p95": load.LATENCY_P95,
-    "p99": load.LATENCY_P99,
-    "p99_9": load.LATENCY_P99_9,
+    "p50": signals.LATENCY_P50,
+    "p90": signals.LATENCY_P90,
+    "p95": signals.LATENCY_P95,
+    "p99": signals.LATENCY_P99,
+    "p99_9": signals.LATENCY_P99_9,
 }
 
 
@@ -102,7 +100,7 @@ class Load:
         return replace(source, data={**source.data, "phases": [*before, *after]})
 
 
-def run(going: Session, asked: Load, objectives: Sequence[Objective]) -> OverloadAnswer:
+def run(going: ExperimentSession, asked: Load, objectives: Sequence[Objective]) -> OverloadAnswer:
     """Runs it, or takes the run that was done before. Raises LabError, RunInterruptedError."""
     begun = (cell for cell in going.state.cells if cell.values == asked.values)
     cell = next(begun, CellState(values=asked.values))
@@ -178,7 +176,7 @@ def recovery_seconds(
 def _holds(series: Series, place: int, objective: Objective) -> bool:
     good, failed, dropped = (
         series.of(signal)[place] or 0.0
-        for signal in (load.GOOD_RATE, load.FAILURE_RATE, load.DROPPED_RATE)
+        for signal in (signals.GOOD_RATE, signals.FAILURE_RATE, signals.DROPPED_RATE)
     )
     if not good:
         return False

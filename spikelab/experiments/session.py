@@ -1,39 +1,53 @@
 """A session: the lab to itself for the runs of one experiment, and their state kept on disk."""
 
+# - An experiment before its runs: a new one, or one that goes on, and what can be wrong with
+#   it.
+# - What each cell runs: its plan, the builds of the target, the CPUs.
+# - The runs of a plan: its variants and repeats one after another, each with a record of its
+#   own.
+# - How long the rest of an experiment takes, from what its runs so far took.
+# - An experiment that ends before all of its runs are done: why, in one line, and what goes on.
+# - What earlier runs left undone because the lab or InfluxDB died: the next command does it.
+import hashlib
+import json
+import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
-from spikelab import preflight
-from spikelab.abandoned import close_abandoned
+from spikelab import paths
 from spikelab.console import say
-from spikelab.errors import LabError
-from spikelab.experiments.beginning import check_attempts, take
-from spikelab.experiments.cell_plans import (
-    builds_of,
-    cores_of,
-    plan_of,
-    plans_of,
-    start_differently,
-    variant_of,
-)
-from spikelab.experiments.cells import Cell
-from spikelab.experiments.state import CellState, ExperimentState
-from spikelab.experiments.stops import reason_of, told
-from spikelab.locks import only_run
+from spikelab.drivers.choice import DRIVERS
+from spikelab.errors import LabError, RunInterruptedError, UsageError
+from spikelab.history import mark_aborted, write_history, write_kept
+from spikelab.machine import Cores, chosen_cores
 from spikelab.plans.load import PlanSource
-from spikelab.plans.model import Plan
-from spikelab.record import RunRecord, now, read_record
-from spikelab.run import Run, RunOptions
-from spikelab.runtime import Runtime
-from spikelab.runtime.builds import build_of
-from spikelab.stores.watch import Stores
+from spikelab.plans.model import Plan, Variant
+from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState, all_states
+from spikelab.results.run import RunRecord, Scalar, all_records, now, read_record
+from spikelab.run import (
+    Cell,
+    Run,
+    RunOptions,
+    cell_name,
+    identity,
+    require_stack,
+    require_target,
+    require_users,
+    target_settings,
+)
+from spikelab.settings import load_stack_settings
+from spikelab.stack.base import Runtime, TargetBuild
+from spikelab.stack.builds import build_of, fingerprint
+from spikelab.stack.locks import only_run
+from spikelab.stores import InfluxDB, Stores
 from spikelab.units import parse_duration
 
 
-class Session:
+class ExperimentSession:
     """Runs cells. `state` is saved after each; a cell's earlier attempts stay in it."""
 
     def __init__(
@@ -116,7 +130,7 @@ class Session:
         variant = variant_of(self.plan, cell.variant)
         return Cell(
             variant=variant,
-            settings=preflight.target_settings(plan, variant, self._options.target_settings),
+            settings=target_settings(plan, variant, self._options.target_settings),
             repeat=cell.repeat,
             experiment=self.state.experiment if _kept(self.state) else None,
             values=cell.values,
@@ -146,7 +160,7 @@ def rested_at(state: ExperimentState, plan: Plan) -> datetime | None:
 @contextmanager
 def open_session(
     runtime: Runtime, source: PlanSource, options: RunOptions, state: ExperimentState
-) -> Iterator[Session]:
+) -> Iterator[ExperimentSession]:
     """The lab to itself for this experiment, checked and ready to run its cells.
 
     An error in the block is kept in the state as the reason why it stopped, and says with which
@@ -155,7 +169,7 @@ def open_session(
     with only_run() as announce:
         _prepare(runtime, source, state)
         state.state, state.reason, state.ended = "going", None, None
-        session = Session(runtime, source, options, state, announce)
+        session = ExperimentSession(runtime, source, options, state, announce)
         try:
             session.require_stores()
             session.save()
@@ -176,11 +190,11 @@ def _prepare(runtime: Runtime, source: PlanSource, state: ExperimentState) -> No
         runtime.require(components)
     # Plans differ in little: asking the runtime takes a moment.
     for plan in {(*plan.components, bool(plan.foreign_urls)): plan for plan in plans}.values():
-        preflight.require_stack(runtime, plan)
+        require_stack(runtime, plan)
     close_abandoned(runtime.endpoints().influxdb)
 
 
-def _stop(session: Session, error: BaseException) -> BaseException:
+def _stop(session: ExperimentSession, error: BaseException) -> BaseException:
     """Keeps in the state why it ends, where that can be written; gives the error to raise."""
     for cell in session.state.cells:
         check_attempts(cell)
@@ -192,3 +206,273 @@ def _stop(session: Session, error: BaseException) -> BaseException:
 def _kept(state: ExperimentState) -> bool:
     """A single run needs no state: its record says all."""
     return state.kind != "run" or len(state.cells) > 1
+
+
+def begin(
+    kind: ExperimentKind,
+    source: PlanSource,
+    options: RunOptions,
+    cells: Sequence[CellState] = (),
+    *,
+    seed: int | None = None,
+    order: str = "as-written",
+) -> ExperimentState:
+    """A new experiment of these cells, in the order of their runs; nothing is written yet.
+
+    `seed`: the one in use, also where it was drawn.
+    """
+    plan = source.plan()
+    return ExperimentState(
+        experiment=identity(plan.name),
+        kind=kind,
+        plan=plan.name,
+        about=plan.about,
+        digest=digest(kind, source, options),
+        labels=dict(options.labels),
+        seed=seed,
+        order=order,
+        slo=list(plan.slo),
+        started=now(),
+        cells=list(cells),
+    )
+
+
+def resume(kind: ExperimentKind, source: PlanSource, options: RunOptions) -> ExperimentState | None:
+    """The newest experiment of the same command that is not finished; None without one.
+
+    Its cells are as their records say: a run that ended just before the lab was killed counts,
+    and one whose record is gone does not.
+    """
+    wanted = digest(kind, source, options)
+    for state in all_states():
+        if state.kind == kind and state.digest == wanted:
+            if state.state == "finished":
+                return None
+            for cell in state.cells:
+                check_attempts(cell)
+            return state
+    return None
+
+
+def check_attempts(cell: CellState) -> None:
+    """Brings a cell to what the records of its runs say."""
+    tried = [*cell.attempts, *([cell.testid] if cell.testid else [])]
+    records = [record for testid in tried if (record := read_record(testid)) is not None]
+    cell.testid = None
+    # One without a record was never begun.
+    cell.attempts = [record.testid for record in records]
+    for record in records:
+        take(cell, record)
+
+
+def take(cell: CellState, record: RunRecord) -> None:
+    """A valid run is the cell's result."""
+    if record.valid:
+        cell.testid = record.testid
+        cell.attempts = [testid for testid in cell.attempts if testid != record.testid]
+
+
+def digest(kind: ExperimentKind, source: PlanSource, options: RunOptions) -> str:
+    """Of all that makes two commands the same experiment. A hash: headers may hold a token."""
+    given = {
+        "kind": kind,
+        "plan": source.data,
+        "values": source.values,
+        "sinks": list(source.sinks),
+        "target settings": options.target_settings,
+        "labels": options.labels,
+        "builds": [fingerprint(build) for build in builds_of(source)],
+    }
+    text = json.dumps(given, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_cells(source: PlanSource, options: RunOptions, cells: Sequence[CellState]) -> None:
+    """Everything that can be wrong with these runs on this machine. Raises UsageError."""
+    base = source.plan()
+    urls: set[str] = set()
+    builds_of(source)
+    for cell in {cell_name(cell.values, cell.variant, 0): cell for cell in cells}.values():
+        plan = plan_of(source, base, cell)
+        target_settings(plan, variant_of(base, cell.variant), options.target_settings)
+        if options.live and plan.driver != "k6":
+            raise UsageError("--live: only k6 has a dashboard of its own for a run")
+        require_users(plan.users)
+        urls |= plan.foreign_urls
+    for url in sorted(urls):
+        require_target(url, options.own_target_elsewhere)
+
+
+def variant_of(plan: Plan, name: str | None) -> Variant | None:
+    """A variant of the plan by its name. Raises UsageError where it has none of that name."""
+    if name is None:
+        return None
+    for variant in plan.variants:
+        if variant.name == name:
+            return variant
+    raise UsageError(f"plan {plan.name} has no variant '{name}'")
+
+
+def plan_of(source: PlanSource, base: Plan, cell: CellState) -> Plan:
+    """What a cell runs: the plan with the values of its variant and its own, against its url.
+
+    Raises UsageError naming file, line, key and cure.
+    """
+    variant = variant_of(base, cell.variant)
+    values: dict[str, Scalar] = {**(variant.set if variant else {}), **cell.values}
+    plan = source.plan(values) if values else base
+    if variant is None or variant.url is None:
+        return plan
+    return plan.model_copy(update={"target": plan.target.model_copy(update={"url": variant.url})})
+
+
+def plans_of(source: PlanSource, cells: Sequence[CellState]) -> list[Plan]:
+    """The plans of these cells, those of repeats once."""
+    base = source.plan()
+    different = {cell_name(cell.values, cell.variant, 0): cell for cell in cells}
+    return [plan_of(source, base, cell) for cell in different.values()]
+
+
+def builds_of(source: PlanSource) -> list[TargetBuild]:
+    """The builds of the target that the plan's variants name. Raises UsageError."""
+    builds = (build_of(variant, source.path) for variant in source.plan().variants)
+    return [build for build in builds if build]
+
+
+def start_differently(source: PlanSource) -> bool:
+    """Whether the plan's variants need different starts of the lab's own target."""
+    starts = [(v.settings, build_of(v, source.path)) for v in source.plan().variants if not v.url]
+    return any(start != starts[0] for start in starts)
+
+
+def cores_of(runtime: Runtime, plan: Plan, kind: ExperimentKind) -> Cores | None:
+    """The CPUs of driver and target: as compose/.env says, else separate ones to compare the lab's
+    own target with itself where there are enough."""
+    separate = kind == "comparison" and not plan.foreign_urls
+    return chosen_cores(load_stack_settings().values, runtime.cpus(), separate=separate)
+
+
+def run_all(runtime: Runtime, source: PlanSource, options: RunOptions) -> Iterator[RunRecord]:
+    """Runs every cell in order, yielding each record; one that cannot be run ends it.
+
+    Raises LabError or RunInterruptedError.
+    """
+    state = begin("run", source, options, _cells(source))
+    with open_session(runtime, source, options, state) as going:
+        for cell in state.cells:
+            yield going.run(cell)
+        going.finish()
+
+
+def check_plan(source: PlanSource, options: RunOptions) -> None:
+    """Everything that can be wrong with the plan on this machine. Raises UsageError."""
+    check_cells(source, options, _cells(source))
+
+
+def _cells(source: PlanSource) -> list[CellState]:
+    """The runs of a plan: every variant once a round, so that drift meets all of them."""
+    plan = source.plan()
+    names: list[str | None] = [variant.name for variant in plan.variants]
+    return [
+        CellState(variant=name, repeat=repeat)
+        for repeat in range(1, plan.repeats + 1)
+        for name in names or [None]
+    ]
+
+
+def result(records: list[RunRecord]) -> dict[str, Any]:
+    """One run: its record. Several: their records under `runs`, with the experiment's name."""
+    if len(records) == 1:
+        return records[0].to_json()
+    return {"experiment": records[0].experiment, "runs": [record.to_json() for record in records]}
+
+
+class TimeLeft:
+    """Learns from each run how much longer than planned runs take here."""
+
+    def __init__(self) -> None:
+        self._extra_seconds: list[float] = []
+
+    def took(self, planned: float, seconds: float) -> None:
+        """A run that was planned so long took so long, all in all."""
+        self._extra_seconds.append(seconds - planned)
+
+    def seconds(self, planned: Iterable[float]) -> float:
+        """How long runs take that are planned so long; as planned, before the first."""
+        runs = list(planned)
+        known = self._extra_seconds or [0.0]
+        return max(0.0, sum(runs) + len(runs) * sum(known) / len(known))
+
+
+# With less the disk counts as full: it is, for whatever is to be written next.
+_LEAST_FREE_BYTES = 1_000_000
+
+
+def reason_of(error: BaseException) -> str:
+    """What stopped it. A full disk shows in many ways, and is named for what it is."""
+    if isinstance(error, KeyboardInterrupt):
+        return "interrupted"
+    if isinstance(error, RunInterruptedError):
+        return str(error)
+    if shutil.disk_usage(paths.RESULTS).free < _LEAST_FREE_BYTES:
+        return f"the disk of {paths.shown(paths.RESULTS)} is full: make room"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename or paths.shown(paths.RESULTS)}: {error.strerror}"
+    return str(error) or type(error).__name__
+
+
+def told(state: ExperimentState, error: BaseException) -> BaseException:
+    """The error as the user gets it: of what another start goes on with, also with which run.
+
+    A search alone knows its next step, and a step in which the target died is no valid run.
+    """
+    if state.kind == "run" or not isinstance(error, LabError | OSError | KeyboardInterrupt):
+        return error
+    kind = RunInterruptedError if isinstance(error, KeyboardInterrupt) else LabError
+    if isinstance(error, LabError):
+        kind = type(error)
+    return kind(f"{reason_of(error)}; {_what_comes(state)}")
+
+
+def _what_comes(state: ExperimentState) -> str:
+    if state.kind == "capacity":
+        return "its steps are kept: the same command goes on"
+    runs, done = len(state.cells), sum(cell.done for cell in state.cells)
+    following = next((n for n, cell in enumerate(state.cells, 1) if not cell.done), None)
+    if following is None:
+        return f"all {runs} runs are done: the same command gives the answer"
+    return (
+        f"{done} of {runs} runs are done: the same command goes on with run {following} of {runs}"
+    )
+
+
+def close_abandoned(influxdb_url: str | None) -> None:
+    """Closes every open record and its phases, writes what was kept for later, and stops
+    experiments that count as going. Without InfluxDB, what belongs there is kept.
+
+    To be called only while no run is going.
+    """
+    influxdb = InfluxDB(influxdb_url) if influxdb_url else None
+    if influxdb:
+        write_kept(influxdb)
+    for record in all_records():
+        if record.ended is None:
+            record.ended = _last_written(record.folder)
+            record.reasons = ["the lab was killed during the run"]
+            # A driver that ended after the lab may have left its users' headers.
+            for driver in DRIVERS:
+                driver.remove_secrets(record.folder)
+            record.save()
+            mark_aborted(influxdb, record, record.ended)
+            write_history(record, influxdb)
+    for state in all_states():
+        if state.state == "going":
+            state.state, state.reason = "stopped", "the lab was killed"
+            state.ended = _last_written(state.folder)
+            state.save()
+
+
+def _last_written(folder: Path) -> datetime:
+    """When the run, or the experiment, last wrote a file."""
+    written = max(path.stat().st_mtime for path in folder.iterdir())
+    return datetime.fromtimestamp(written, UTC)

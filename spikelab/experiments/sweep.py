@@ -1,33 +1,47 @@
 """A sweep: values, variants and repeats, each a run, in an order that a drift does not favour."""
 
-from collections.abc import Mapping, Sequence
+# - The order of a sweep's runs: what drifts over the hours must not look like a difference.
+# - Which of the tested rates a service holds: from judged steps, several repeats a rate.
+import random
+import secrets
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import product, takewhile
 from time import monotonic
-from typing import Any
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from spikelab import paths
 from spikelab.console import say, warn
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.experiments import beginning
-from spikelab.experiments.cell_plans import plan_of, variant_of
-from spikelab.experiments.cells import cell_name
-from spikelab.experiments.estimate import TimeLeft
-from spikelab.experiments.order import Order, cells_in_order, draw_seed
-from spikelab.experiments.session import Session
-from spikelab.experiments.state import CellState, ExperimentState, Kind
-from spikelab.held_rates import HeldRates, by_variant, held_rates
+from spikelab.experiments import session
+from spikelab.experiments.session import ExperimentSession, TimeLeft, plan_of, variant_of
+from spikelab.judge import started_enough
+from spikelab.objectives import Verdict
 from spikelab.plans.estimate import run_estimate
 from spikelab.plans.load import PlanSource, parameter_value, split_assignment
-from spikelab.plans.studies import Sweep
-from spikelab.plans.values import Scalar
-from spikelab.record import RunRecord
-from spikelab.run import RunOptions
+from spikelab.plans.model import Sweep
+from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState
+from spikelab.results.run import RunRecord, Scalar, Step
+from spikelab.run import RunOptions, cell_name
+from spikelab.statistics.pairs import over_repeats
 from spikelab.units import show_duration, show_seconds
 
 # A run that turned out to be no measurement is repeated at once: so often at most.
 _TRIES = 3
+
+
+class HeldRates(BaseModel):
+    """Offered requests/s. Every tested rate up to `highest_passing_rate` was held; null: not even
+    the lowest was. `lowest_failing_rate` is null where none failed."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    highest_passing_rate: int | float | None
+    lowest_failing_rate: int | float | None
+    inconclusive: list[int | float]
+    not_reached: list[int | float]
 
 
 class SweepAnswer(BaseModel):
@@ -37,6 +51,9 @@ class SweepAnswer(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     variants: dict[str, HeldRates] = Field(default_factory=dict)
+
+
+Order = Literal["abba", "blocks", "as-written"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +98,9 @@ def _values(source: PlanSource, key: str, text: str) -> list[Scalar]:
     ]
 
 
-def new_state(source: PlanSource, options: RunOptions, kind: Kind = "sweep") -> ExperimentState:
+def new_state(
+    source: PlanSource, options: RunOptions, kind: ExperimentKind = "sweep"
+) -> ExperimentState:
     """A sweep from its first run on. Raises UsageError when the plan has nothing to sweep."""
     plan = source.plan()
     if plan.sweep is None and not plan.variants and plan.repeats == 1:
@@ -98,7 +117,7 @@ def new_state(source: PlanSource, options: RunOptions, kind: Kind = "sweep") -> 
     cells = cells_in_order(sweep.values, names, plan.repeats, sweep.order, seed)
     # Of the orders only blocks depend on it.
     kept = seed if sweep.order == "blocks" else None
-    return beginning.begin(kind, source, options, cells, seed=kept, order=sweep.order)
+    return session.begin(kind, source, options, cells, seed=kept, order=sweep.order)
 
 
 def planned(source: PlanSource, state: ExperimentState) -> list[float]:
@@ -113,7 +132,7 @@ def planned(source: PlanSource, state: ExperimentState) -> list[float]:
     return [known[cell_name(cell.values, cell.variant, 0)] for cell in state.cells]
 
 
-def run(going: Session, seconds: Sequence[float]) -> None:
+def run(going: ExperimentSession, seconds: Sequence[float]) -> None:
     """Runs what is left of a sweep and keeps its answer.
 
     `seconds`: of `planned`. Raises LabError or RunInterruptedError.
@@ -123,7 +142,7 @@ def run(going: Session, seconds: Sequence[float]) -> None:
     end(going)
 
 
-def run_cells(going: Session, seconds: Sequence[float]) -> None:
+def run_cells(going: ExperimentSession, seconds: Sequence[float]) -> None:
     """Runs every cell that is not done; one that has no valid run is passed over in the end.
 
     `seconds`: of `planned`. Raises LabError or RunInterruptedError.
@@ -159,7 +178,7 @@ def _summary(record: RunRecord) -> str:
     return text
 
 
-def end(going: Session) -> None:
+def end(going: ExperimentSession) -> None:
     """Finished when every cell has a valid run, else stopped; the answer is the state's."""
     state = going.state
     missing = without_valid_run(state)
@@ -194,3 +213,108 @@ def only_rates_differ(records: Sequence[RunRecord]) -> bool:
             if seen.setdefault((step.variant, step.offered_rate), this) != this:
                 return False
     return bool(seen)
+
+
+ORDERS: tuple[Order, ...] = get_args(Order)
+_SEED_BITS = 32
+
+
+def draw_seed() -> int:
+    """A seed where none is given; the experiment's state records it."""
+    return secrets.randbits(_SEED_BITS)
+
+
+def cells_in_order(
+    values: Mapping[str, Sequence[Scalar]],
+    variants: Sequence[str],
+    repeats: int,
+    order: Order,
+    seed: int,
+) -> list[CellState]:
+    """Every combination of the values, with every variant, so many times; in each repeat, all.
+
+    `abba`: values as written, variants in turn forwards and backwards, so that a drift in a line
+    weighs on all alike (a counterbalanced order). `blocks`: each repeat shuffled as a whole by the
+    seed (a randomised block design: Box, Hunter and Hunter, Statistics for Experimenters, ch. 4).
+    `as-written`: always the same.
+    """
+    chance = random.Random(seed)
+    return [
+        cell
+        for repeat in range(1, repeats + 1)
+        for cell in _repeat(values, variants, repeat, order, chance)
+    ]
+
+
+def _repeat(
+    values: Mapping[str, Sequence[Scalar]],
+    variants: Sequence[str],
+    repeat: int,
+    order: Order,
+    chance: random.Random,
+) -> list[CellState]:
+    backwards = order == "abba" and repeat % 2 == 0
+    names: list[str | None] = list(reversed(variants) if backwards else variants) or [None]
+    cells = [
+        CellState(values=combination, variant=name, repeat=repeat)
+        for combination in _combinations(values)
+        for name in names
+    ]
+    if order == "blocks":
+        chance.shuffle(cells)
+    return cells
+
+
+def _combinations(values: Mapping[str, Sequence[Scalar]]) -> Iterator[dict[str, Scalar]]:
+    """The last parameter changes fastest; of no parameters there is one combination."""
+    for chosen in product(*values.values()):
+        yield dict(zip(values, chosen, strict=True))
+
+
+Outcome = Literal["held", "failed", "inconclusive", "not reached"]
+_OUTCOMES: dict[Verdict, Outcome] = {
+    "pass": "held",
+    "fail": "failed",
+    "inconclusive": "inconclusive",
+}
+# Steps by offered rate, in requests/s.
+Rates = dict[float, list[Step]]
+
+
+def by_variant(steps: Iterable[Step]) -> dict[str, Rates]:
+    """Variant (empty where there is none) to steps by rate, ascending. Closed loops have no rate
+    and are left out."""
+    found: dict[str, Rates] = {}
+    for step in steps:
+        if step.offered_rate is not None:
+            rates = found.setdefault(step.variant or "", {})
+            rates.setdefault(step.offered_rate, []).append(step)
+    return {variant: dict(sorted(rates.items())) for variant, rates in sorted(found.items())}
+
+
+def outcome(repeats: Sequence[Step]) -> Outcome:
+    """Of the repeats of one rate. A rate that one of them did not reach was not tested, whatever
+    the others did; without that they have to agree."""
+    if not all(started_enough(step) for step in repeats):
+        return "not reached"
+    return _OUTCOMES[over_repeats([step.verdict for step in repeats], needed=len(repeats))]
+
+
+def held_rates(rates: Rates) -> HeldRates:
+    """The judgement on one variant."""
+    outcomes = {_plain(rate): outcome(rates[rate]) for rate in sorted(rates)}
+    held = list(takewhile(lambda rate: outcomes[rate] == "held", outcomes))
+
+    def those(wanted: Outcome) -> list[int | float]:
+        return [rate for rate, found in outcomes.items() if found == wanted]
+
+    return HeldRates(
+        highest_passing_rate=held[-1] if held else None,
+        lowest_failing_rate=next(iter(those("failed")), None),
+        inconclusive=those("inconclusive"),
+        not_reached=those("not reached"),
+    )
+
+
+def _plain(rate: float) -> int | float:
+    return int(rate) if rate == int(rate) else rate

@@ -1,4 +1,15 @@
-"""Reports of other tools as runs of the lab: a module a format, each with `parse(text)`.
+"""The formats that `./lab import` takes."""
 
-docs/import.md says what each format holds, and what is made of what it lacks.
-"""
+from spikelab.importers import fortio, k6, locust, vegeta
+from spikelab.importers.common import Format
+
+FORMATS = {
+    each.name: each
+    for each in (
+        # The text is rounded, the JSON is not.
+        Format("vegeta", vegeta.parse, (".json", ".txt")),
+        Format("k6", k6.parse, (".json",)),
+        Format("locust", locust.parse, ("_stats.csv",), locust.COMPANIONS),
+        Format("fortio", fortio.parse, (".json",)),
+    )
+}

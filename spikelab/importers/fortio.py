@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from spikelab.importers.report import (
+from spikelab.importers.common import (
     OF_ALL_ATTEMPTS,
     Moment,
     Nanoseconds,
@@ -21,8 +21,8 @@ from spikelab.importers.report import (
     errors_by_status,
     read_part,
 )
-from spikelab.kept import Count
-from spikelab.record import QUANTILES, Latency
+from spikelab.objectives import QUANTILES
+from spikelab.results.run import Count, Latency
 
 # Fortio's own rule (codeIsOK): 2xx, and the teapot.
 _TEAPOT = 418
@@ -48,7 +48,7 @@ class _Histogram(Part):
     percentiles: list[_Percentile] | None = Field(None, alias="Percentiles")
 
 
-class _Document(Part):
+class _FortioDocument(Part):
     started: Moment | None = Field(None, alias="StartTime")
     requested_rate: str | float | None = Field(None, alias="RequestedQPS")
     rate: Rate = Field(alias="ActualQPS")
@@ -62,7 +62,7 @@ class _Document(Part):
 
 def parse(text: str) -> Report:
     """A result of one HTTP test. Raises ReportError."""
-    document = read_part(_Document, text, "JSON result of an HTTP test with Fortio")
+    document = read_part(_FortioDocument, text, "JSON result of an HTTP test with Fortio")
     seconds = document.duration / 1e9
     answered = sum(document.codes.values())
     # Requests of Nighthawk that have no code failed, it does not say how.

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import AliasChoices, Field
 
-from spikelab.importers.report import (
+from spikelab.importers.common import (
     OF_ALL_ATTEMPTS,
     Milliseconds,
     Moment,
@@ -22,8 +22,7 @@ from spikelab.importers.report import (
     Seconds,
     read_part,
 )
-from spikelab.kept import Count
-from spikelab.record import Errors, Latency
+from spikelab.results.run import Count, Errors, Latency
 
 _WHAT = "JSON summary of k6"
 _NEEDED = ("http_reqs", "http_req_failed", "http_req_duration")
@@ -83,7 +82,7 @@ class _Results(Part):
     metrics: list[dict[str, Any]]
 
 
-class _Document(Part):
+class _K6Document(Part):
     metrics: dict[str, dict[str, Any]] | None = None
     results: _Results | None = None
     state: _State | None = None
@@ -93,7 +92,7 @@ class _Document(Part):
 
 def parse(text: str) -> Report:
     """A summary of a test that made HTTP requests. Raises ReportError."""
-    document = read_part(_Document, text, _WHAT)
+    document = read_part(_K6Document, text, _WHAT)
     metrics = _metrics(document)
     failures = metrics.failed.passes if metrics.failed.matches is None else metrics.failed.matches
     if failures is None:
@@ -120,7 +119,7 @@ def parse(text: str) -> Report:
     )
 
 
-def _metrics(document: _Document) -> _Metrics:
+def _metrics(document: _K6Document) -> _Metrics:
     """The metrics by name, their figures as in a `--summary-export`."""
     if document.results is not None:
         found = {str(each.get("name")): each for each in document.results.metrics}
@@ -149,7 +148,7 @@ def _key(name: str) -> str:
     return "p" + match[1].replace(".", "_") if match else name
 
 
-def _seconds(document: _Document, requests: _Counter) -> float:
+def _seconds(document: _K6Document, requests: _Counter) -> float:
     """How long the test took, set-up and the last answers included."""
     seconds = 0.0
     if document.config:

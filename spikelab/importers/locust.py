@@ -10,7 +10,7 @@ from io import StringIO
 
 from pydantic import Field
 
-from spikelab.importers.report import (
+from spikelab.importers.common import (
     OF_ALL_ATTEMPTS,
     Milliseconds,
     Part,
@@ -19,8 +19,7 @@ from spikelab.importers.report import (
     ReportError,
     read_part,
 )
-from spikelab.kept import Count
-from spikelab.record import Errors, Latency
+from spikelab.results.run import Count, Errors, Latency
 
 COMPANIONS = ("_stats_history.csv", "_failures.csv", "_exceptions.csv")
 _WHAT = "statistics CSV of Locust"

@@ -1,1 +1,0 @@
-"""Plans: experiments as data, from the YAML file to the model that a run takes."""

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from itertools import product
 
 from spikelab.plans.load import PlanSource
-from spikelab.plans.model import Plan
-from spikelab.plans.phases import Phase
-from spikelab.plans.studies import CapacitySearch, Variant
-from spikelab.plans.values import Scalar
-from spikelab.statistics.capacity import Observation, next_rate
-from spikelab.target_settings import load_target_declaration
+from spikelab.plans.model import CapacitySearch, Phase, Plan, Variant
+from spikelab.results.run import Scalar
+from spikelab.settings import load_target_declaration
+from spikelab.statistics.search import Observation, next_rate
 from spikelab.units import parse_duration, show_duration
 
 # What a run takes beside its load and its cool-down, on the host runtime: the target comes to rest

@@ -1,26 +1,47 @@
 """Plans: experiments as data (plans/*.yaml). What to run, on which settings, judged how."""
 
+# - The load of a plan: its target, its one request, and its phases.
+# - What a plan says of several runs: variants, sweeps, capacity searches, comparisons.
+# - A grid of target settings as variants, one for each combination.
+# - What a plan's parts must have in common, each mistake at the key that makes it.
+# - The drivers' scripts, and what each of them can run.
 import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import pairwise, product
+from pathlib import Path
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from spikelab.plans import checks
-from spikelab.plans.grid import variants_of
-from spikelab.plans.mistakes import mistake
-from spikelab.plans.parameters import Parameter, Preset
-from spikelab.plans.phases import Phase, Request, Target, in_order
-from spikelab.plans.scripts import (
-    DriverName,
-    Loop,
-    known_scripts,
-    require_script,
-    script_facts,
+from spikelab import paths
+from spikelab.errors import UsageError, did_you_mean
+from spikelab.objectives import Objective, parse_limit, parse_objective
+from spikelab.plans.parameters import (
+    LONGEST_NAME,
+    PROXY_PREFIX,
+    Duration,
+    Name,
+    Objectives,
+    Parameter,
+    PhaseName,
+    Preset,
+    Strict,
+    Url,
+    a_second_or_more,
+    above_zero,
+    below_an_hour,
+    check_value,
+    check_values,
+    mistake,
 )
-from spikelab.plans.studies import CapacitySearch, CompareBy, Sweep, Variant
-from spikelab.plans.values import PROXY_PREFIX, Duration, Name, Objectives, Strict
-from spikelab.slo import Objective, parse_objective
-from spikelab.units import parse_duration
+from spikelab.results.comparison import MetricName
+from spikelab.results.run import Scalar
+from spikelab.settings import load_target_declaration
+from spikelab.statistics.search import Search
+from spikelab.units import parse_duration, parse_fraction
 
 Sink = Literal["prometheus", "influxdb"]
 # Raw samples of more requests than these cost more than they tell.
@@ -29,6 +50,87 @@ _MOST_RAW_REQUESTS = 50_000
 # on their way. k6/lib/executors.js has the same for runs by hand.
 _RATE_SECONDS_IN_FLIGHT = 2.0
 _FEWEST_RATE_USERS = 10
+
+
+_Amount = Field(gt=0, le=1_000_000)
+# Of each type by itself, so that the published schema has the limits.
+Amount = Annotated[int, _Amount] | Annotated[float, _Amount]
+
+
+class Phase(Strict):
+    """A stretch of load. One that is not judged, such as a warm-up, is no step of the record.
+
+    `rate`: an open loop of `value` requests a second. `users`: a closed loop of so many users; in a
+    spike all at once and one request each, and `duration` is then the longest they may take.
+    `jitter`: each request of a rate begins up to so much later than due, at random.
+    """
+
+    name: PhaseName
+    kind: Literal["users", "rate"]
+    value: Amount
+    start: Duration | None = None
+    duration: Annotated[Duration, AfterValidator(a_second_or_more)]
+    url: Url | None = None
+    ramp_up: Duration | None = None
+    period: Annotated[Duration, AfterValidator(above_zero)] | None = None
+    body_bytes: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
+    most_users: Annotated[int, Field(ge=1)] | None = None
+    jitter: Duration | None = None
+    slo: Objectives | None = None
+    judged: bool = True
+
+    @model_validator(mode="after")
+    def _kind_and_keys_agree(self) -> Self:
+        if self.kind == "users":
+            if self.value != int(self.value):
+                raise ValueError(f"value {self.value}: users are a whole number")
+            self.value = int(self.value)
+            if self.most_users or self.jitter:
+                raise ValueError("most_users and jitter belong to the kind rate")
+            if parse_duration(self.ramp_up or "0s") > self.duration_seconds:
+                raise ValueError("ramp_up is longer than the phase's duration")
+        elif self.ramp_up or self.period:
+            raise ValueError("ramp_up and period belong to the kind users")
+        elif self.jitter_seconds > self.duration_seconds:
+            raise ValueError("jitter is longer than the phase's duration")
+        return self
+
+    @property
+    def start_seconds(self) -> float:
+        """Since the start of the run; a plan has filled it in."""
+        return parse_duration(self.start or "0s")
+
+    @property
+    def duration_seconds(self) -> float:
+        return parse_duration(self.duration)
+
+    @property
+    def jitter_seconds(self) -> float:
+        """How much later than due a request may start, at random."""
+        return parse_duration(self.jitter or "0s")
+
+    @property
+    def users(self) -> int:
+        """Virtual users that it may take."""
+        return self.most_users or int(self.value)
+
+
+class Variant(Strict):
+    """One side of a comparison, or one rung of a ladder: what it runs with.
+
+    `set`: values of the plan's parameters. `settings`: of the lab's own target. `url`: another
+    target. `jar` or `image` (docker runtime): another build of the lab's target.
+    `compose`: override files on top of the lab's own, for this variant (docker runtime).
+    """
+
+    name: Name
+    set: dict[str, Scalar] = {}
+    settings: dict[str, Scalar] = {}
+    url: Url | None = None
+    image: str | None = None
+    jar: str | None = None
+    compose: list[str] = []
+
 
 Named = TypeVar("Named", Phase, Variant)
 
@@ -41,6 +143,9 @@ def _unique_names(items: list[Named]) -> list[Named]:
     return items
 
 
+DriverName = Literal["k6", "locust"]
+
+
 def _known_scripts(value: str | dict[DriverName, str]) -> str | dict[DriverName, str]:
     if isinstance(value, dict):
         for driver, name in value.items():
@@ -50,6 +155,157 @@ def _known_scripts(value: str | dict[DriverName, str]) -> str | dict[DriverName,
     elif value not in known_scripts("locust"):
         require_script(value, "k6")
     return value
+
+
+class Target(Strict):
+    """Where the load goes: without a url, the lab's own target with these settings."""
+
+    url: Url | None = None
+    settings: dict[str, Scalar] = {}
+
+
+class Request(Strict):
+    """The one request that a virtual user makes."""
+
+    method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
+    path: Annotated[str, Field(pattern="^/")] = "/"
+    headers: dict[str, str] = {}
+    body: str | None = None
+    timeout: Annotated[Duration, AfterValidator(below_an_hour)] = "60s"
+    keep_alive: bool = True
+
+
+def in_order(phases: list[Phase]) -> list[Phase]:
+    """A phase without a start follows the one before it."""
+    end = 0.0
+    for phase in phases:
+        if phase.start is None:
+            phase.start = f"{round(end, 3):.10g}s"
+        end = phase.start_seconds + phase.duration_seconds
+    return phases
+
+
+def _spread(values: object) -> object:
+    """Steps as the values that they stand for."""
+    if not isinstance(values, dict):
+        return values
+    steps = Steps.model_validate(values)
+    # Rounded down with some room: 0.1 is no number that binary has exactly. A step that is next to
+    # nothing makes infinitely many.
+    count = math.floor(min((steps.last - steps.first) / steps.step + 1e-9, 1e15)) + 1
+    if not 1 <= count <= _MOST_STEPS:
+        raise ValueError(f"first, last and step make {max(0, count):,} values: give 1 to 1,000")
+    return [round(steps.first + place * steps.step, 9) for place in range(count)]
+
+
+_Bounded = Field(ge=-1e12, le=1e12)
+Number = Annotated[int, _Bounded] | Annotated[float, _Bounded]
+
+
+class Steps(Strict):
+    """Evenly spaced values: 200, 400, 600 is first 200, last 600, step 200."""
+
+    first: Number
+    last: Number
+    step: Amount
+
+
+Values = Annotated[
+    list[Scalar],
+    Field(min_length=1),
+    BeforeValidator(_spread, json_schema_input_type=list[Scalar] | Steps),
+]
+
+
+class Sweep(Strict):
+    """A grid of runs. `values`: a parameter's values. `settings`: a target setting's; a variant
+    for each combination. Either are a list, or first, last and step.
+
+    `order`: in every repeat, `abba` takes the values as written and turns the variants' order
+    round; `blocks` shuffles all, by the seed; `as-written` does neither.
+    """
+
+    values: dict[str, Values] = {}
+    settings: dict[str, Values] = {}
+    order: Literal["abba", "blocks", "as-written"] = "abba"
+    seed: Annotated[int, Field(ge=0)] | None = None
+
+
+def _share(text: str) -> str:
+    if not 0 < parse_fraction(text) < 1:
+        raise ValueError("must be above 0 and below 1, such as 5% or 0.05")
+    return text
+
+
+Share = Annotated[str, AfterValidator(_share)]
+
+
+def _limit(text: str) -> str:
+    parse_limit(text)
+    return text
+
+
+class Overload(Strict):
+    """What is put on the target after a search: so many times its capacity, then rest."""
+
+    factor: Annotated[float, Field(gt=1, le=20)] = 2.0
+    duration: Annotated[Duration, AfterValidator(a_second_or_more)] = "30s"
+    recovery: Annotated[Duration, AfterValidator(a_second_or_more)] = "60s"
+
+
+class CapacitySearch(Strict):
+    """A search for the highest value of a parameter that meets the objectives and limits.
+
+    `limits`: resources of the target, such as `cpu < 80%`, `memory < 500MB`, `open_files < 5000`,
+    `worker_threads < 90%`. Rates are requests a second.
+    """
+
+    parameter: str = "rate"
+    first: Annotated[float, Field(gt=0)]
+    lowest: Annotated[float, Field(gt=0)]
+    highest: Annotated[float, Field(gt=0)]
+    growth: Annotated[float, Field(gt=1, le=10)] = 2.0
+    precision: Share = "5%"
+    confirmations: Annotated[int, Field(ge=0, le=20)] = 2
+    limits: list[Annotated[str, AfterValidator(_limit)]] = []
+    overload: Overload | None = None
+
+    @model_validator(mode="after")
+    def _can_be_searched(self) -> Self:
+        if not self.lowest <= self.first <= self.highest:
+            text = f"{self.first:g}: must be from lowest {self.lowest:g} to highest"
+            raise mistake(f"{text} {self.highest:g}", "first")
+        self.search()
+        return self
+
+    def search(self, whole: bool = False) -> Search:
+        """How its steps are chosen. `whole`: the parameter takes whole numbers alone."""
+        return Search(
+            first_rate=self.first,
+            lowest_rate=self.lowest,
+            highest_rate=self.highest,
+            growth=self.growth,
+            precision=parse_fraction(self.precision),
+            confirmations=self.confirmations,
+            whole=whole,
+        )
+
+
+class CompareBy(Strict):
+    """How variants, or this plan's runs and a baseline, are compared.
+
+    `primary`: the one metric that decides. `at`: of a sweep, the value at which it does.
+    `metrics`: the others, under Holm's correction. `margin`: what does not matter.
+    """
+
+    primary: MetricName = "p95"
+    at: dict[str, Scalar] = {}
+    metrics: list[MetricName] = ["p50", "p99", "throughput"]
+    margin: Share = "5%"
+
+
+# How users of a phase go on: `once` is a request each, `ramp` a rate that changes evenly.
+Loop = Literal["open", "closed", "once", "ramp"]
 
 
 class Plan(Strict):
@@ -82,18 +338,18 @@ class Plan(Strict):
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:
-        checks.check_driver(self)
-        checks.check_judged(self)
-        checks.check_order(self)
-        checks.check_settings(self)
-        checks.check_studies(self)
+        check_driver(self)
+        check_judged(self)
+        check_order(self)
+        check_settings(self)
+        check_studies(self)
         return self
 
     @model_validator(mode="after")
     def _a_grid_is_variants(self) -> Self:
         if self.sweep and self.sweep.settings:
             self.variants = variants_of(self.sweep.settings)
-        checks.check_runs(self)
+        check_runs(self)
         return self
 
     @model_validator(mode="after")
@@ -203,3 +459,261 @@ class Plan(Strict):
             for phase, other in zip(judged, reversed(judged), strict=True)
         }
         return [mirrored.get(phase.name, phase) for phase in self.phases]
+
+
+_MOST_STEPS = 1000
+
+
+_MOST_VARIANTS = 1000
+
+
+def variants_of(settings: Mapping[str, Sequence[Scalar]]) -> list[Variant]:
+    """The grid's variants, the last setting changing fastest, named by what they set.
+
+    `threads-200-connections-8192-accept-100`; by the values alone where that would be too long.
+    """
+    if not settings:
+        return []
+    count = math.prod(map(len, settings.values()))
+    if count > _MOST_VARIANTS:
+        raise mistake(f"{count:,} combinations: at most {_MOST_VARIANTS:,}", "sweep", "settings")
+    chosen = [dict(zip(settings, each, strict=True)) for each in product(*settings.values())]
+    shown = _short_names(list(settings))
+    names = [_name(each, shown) for each in chosen]
+    if max(map(len, names)) > LONGEST_NAME:
+        names = [_name(each, {}) for each in chosen]
+    if max(map(len, names)) > LONGEST_NAME:
+        raise mistake("too many settings to name the variants by", "sweep", "settings")
+    return [Variant(name=name, settings=each) for name, each in zip(names, chosen, strict=True)]
+
+
+def _name(settings: Mapping[str, Scalar], shown: Mapping[str, str]) -> str:
+    words = [f"{shown[name]}-{value}" if shown else f"{value}" for name, value in settings.items()]
+    return re.sub("[^a-z0-9-]", "-", "-".join(words).lower())
+
+
+def _short_names(settings: Sequence[str]) -> dict[str, str]:
+    """Without what all have in common: TOMCAT_MAX_THREADS is `threads`, TOMCAT_ACCEPT_COUNT
+    `accept`; in full where two would be the same."""
+    short = {name: re.sub("^[A-Z]+_(M(AX|IN)_)?|_COUNT$", "", name) for name in settings}
+    if len(set(short.values())) < len(short):
+        short = {name: name for name in settings}
+    return {name: each.lower().replace("_", "-") for name, each in short.items()}
+
+
+_MOST_RUNS = 10_000
+# Locust changes its load once in this time (locust/lib/plan.py).
+_LOCUST_CHANGE_SECONDS = 1.0
+
+
+def check_driver(plan: Plan) -> None:
+    """The driver and its script run these phases. Raises a mistake."""
+    try:
+        name = plan.script_of(plan.driver)
+        require_script(name, plan.driver)
+    except ValueError as error:
+        raise mistake(str(error), "script") from error
+    script = script_facts(name, plan.driver)
+    for place, phase in enumerate(plan.phases):
+        if phase.kind not in script.kinds:
+            known = " and ".join(script.kinds)
+            text = f"the script {name} takes the kind {known}, not {phase.kind}"
+            raise mistake(text, "phases", place, "kind")
+    if script.one_phase and len(plan.phases) > 1:
+        text = f"the script {name} runs one phase: give the others to steady, or leave them out"
+        raise mistake(text, "phases", 1)
+    if plan.driver == "locust":
+        _check_locust(plan)
+
+
+def _check_locust(plan: Plan) -> None:
+    if "influxdb" in (plan.sinks or []):
+        raise mistake("Locust keeps no raw samples in influxdb; k6 does", "sinks")
+    for place, phase in enumerate(plan.phases):
+        if phase.jitter_seconds:
+            text = "jitter is for k6: Locust spreads its users by itself; leave it out"
+            raise mistake(text, "phases", place, "jitter")
+    order = sorted(enumerate(plan.phases), key=lambda each: each[1].start_seconds)
+    for (_, before), (place, after) in pairwise(order):
+        gap = round(after.start_seconds - before.start_seconds - before.duration_seconds, 3)
+        if gap < 0:
+            text = f"Locust runs one phase at a time, and {before.name} has not ended by then"
+            raise mistake(f"{text}: start it later, or take k6", "phases", place)
+        if 0 < gap < _LOCUST_CHANGE_SECONDS:
+            text = f"less than 1s after {before.name}, in which Locust changes its load once"
+            raise mistake(f"{text}: start it with its end, or later", "phases", place)
+
+
+def check_judged(plan: Plan) -> None:
+    """Something is judged. Raises a mistake."""
+    if not any(phase.judged for phase in plan.phases):
+        raise mistake("no phase is judged: take judged: false out of one", "phases")
+
+
+def check_order(plan: Plan) -> None:
+    """Phases that change places are of one duration. Raises a mistake."""
+    durations = {phase.duration_seconds for phase in plan.phases if phase.judged}
+    if plan.phase_order == "alternating" and len(durations) > 1:
+        raise mistake("only phases of one duration can change places", "phase_order")
+
+
+def check_settings(plan: Plan) -> None:
+    """Settings are the lab's own target's, their values in range. Raises a mistake."""
+    _check_settings(plan.target.settings, "target", "settings")
+    for place, variant in enumerate(plan.variants):
+        _check_settings(variant.settings, "variants", place, "settings")
+    for name, values in (plan.sweep.settings if plan.sweep else {}).items():
+        for place, value in enumerate(values):
+            _check_setting(name, value, "sweep", "settings", name, place)
+        _check_different(values, "sweep", "settings", name)
+
+
+def _check_settings(settings: Mapping[str, Scalar], *location: int | str) -> None:
+    for name, value in settings.items():
+        _check_setting(name, value, *location, name)
+
+
+def _check_setting(name: str, value: Scalar, *location: int | str) -> None:
+    declaration = load_target_declaration()
+    if name not in declaration.settings:
+        text = f"unknown target setting '{name}'{did_you_mean(name, declaration.settings)}"
+        raise mistake(text, *location)
+    try:
+        declaration.resolve({name: value})
+    except UsageError as error:
+        raise mistake(str(error)[:200], *location) from error
+
+
+def _check_different(values: Sequence[Scalar], *location: int | str) -> None:
+    for place, value in enumerate(values):
+        if value in values[:place]:
+            raise mistake(f"{value} stands twice", *location, place)
+
+
+def check_studies(plan: Plan) -> None:
+    """Variants, sweep, search and comparison speak of parameters that there are, in their range.
+
+    Raises a mistake.
+    """
+    for place, variant in enumerate(plan.variants):
+        check_values(plan.parameters, variant.set, "variants", place, "set")
+    _check_sweep(plan)
+    _check_capacity(plan)
+    _check_compare(plan)
+
+
+def _check_sweep(plan: Plan) -> None:
+    if plan.sweep is None:
+        return
+    if plan.sweep.settings and plan.variants:
+        text = "sweep.settings makes the variants itself: leave one of the two out"
+        raise mistake(text, "variants")
+    for name, values in plan.sweep.values.items():
+        check_values(plan.parameters, {name: values[0]}, "sweep", "values")
+        for place, value in enumerate(values):
+            check_value(plan.parameters[name], name, value, "sweep", "values", name, place)
+        _check_different(values, "sweep", "values", name)
+        for place, variant in enumerate(plan.variants):
+            if name in variant.set:
+                text = f"the sweep gives '{name}' its values: leave one of the two out"
+                raise mistake(text, "variants", place, "set", name)
+
+
+def _is_number(value: Scalar) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def check_runs(plan: Plan) -> None:
+    """They can be done, and listed. Raises a mistake."""
+    swept = plan.sweep.values.values() if plan.sweep else ()
+    runs = math.prod(map(len, swept)) * max(1, len(plan.variants)) * plan.repeats
+    if runs > _MOST_RUNS:
+        text = f"with variants and repeats {runs:,} runs: at most {_MOST_RUNS:,}"
+        raise mistake(text, "sweep" if plan.sweep else "repeats")
+
+
+def _check_capacity(plan: Plan) -> None:
+    search = plan.capacity
+    if search is None:
+        return
+    name = search.parameter
+    if name not in plan.parameters or not _is_number(plan.parameters[name].default):
+        numbers = [key for key, each in plan.parameters.items() if _is_number(each.default)]
+        why = "is no number" if name in plan.parameters else "is no parameter of the plan"
+        raise mistake(f"'{name}' {why}{did_you_mean(name, numbers)}", "capacity", "parameter")
+    for key in ("lowest", "first", "highest"):
+        value: float = getattr(search, key)
+        whole = isinstance(plan.parameters[name].default, int) and value == int(value)
+        check_value(plan.parameters[name], name, int(value) if whole else value, "capacity", key)
+    if search.overload and any(phase.judged and phase.kind != "rate" for phase in plan.phases):
+        text = "the overload is a rate, and the judged phase is of another kind: leave it out"
+        raise mistake(text, "capacity", "overload")
+
+
+def _check_compare(plan: Plan) -> None:
+    if plan.compare is None:
+        return
+    if len(plan.variants) == 1:
+        raise mistake("one variant is compared with nothing: give two, or none", "variants")
+    swept = plan.sweep.values if plan.sweep else {}
+    phases = [phase.name for phase in plan.phases if phase.judged]
+    for name, value in plan.compare.at.items():
+        if name == "phase" and value not in phases:
+            raise mistake(
+                f"there is no judged phase '{value}'{did_you_mean(str(value), phases)}",
+                "compare",
+                "at",
+                name,
+            )
+        if name in swept:
+            check_value(plan.parameters[name], name, value, "compare", "at", name)
+        elif name != "phase":
+            cure = did_you_mean(name, [*swept, "phase"])
+            raise mistake(f"'{name}' is no parameter of the sweep{cure}", "compare", "at", name)
+
+
+_FOLDERS: dict[DriverName, tuple[Path, str]] = {
+    "k6": (paths.K6, "js"),
+    "locust": (paths.LOCUST, "py"),
+}
+# In the object that each script of k6/ gives to `prepare`.
+_KINDS = re.compile(r"^ *kinds: \{([^}]*)\}", re.MULTILINE)
+_KIND = re.compile(r"(\w+): '(open|closed|once|ramp)'")
+_ONE_PHASE = re.compile(r"^ *one_phase: true", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Script:
+    """`kinds`: the kinds of phases that it runs, each with its loop."""
+
+    kinds: Mapping[str, Loop]
+    one_phase: bool = False
+
+
+# Any script of locust/ runs what its library does.
+_LOCUST = Script({"rate": "open", "users": "closed"})
+
+
+def known_scripts(driver: DriverName) -> list[str]:
+    folder, suffix = _FOLDERS[driver]
+    return [path.stem for path in sorted(folder.glob(f"*.{suffix}"))]
+
+
+def require_script(name: str, driver: DriverName) -> None:
+    """Raises ValueError where the driver has no script of that name."""
+    known = known_scripts(driver)
+    if name not in known:
+        folder, suffix = _FOLDERS[driver]
+        raise ValueError(f"there is no {folder.name}/{name}.{suffix}" + did_you_mean(name, known))
+
+
+@cache
+def script_facts(name: str, driver: DriverName) -> Script:
+    """What a script runs, read where the script itself says it."""
+    if driver == "locust":
+        return _LOCUST
+    folder, suffix = _FOLDERS[driver]
+    text = (folder / f"{name}.{suffix}").read_text(encoding="utf-8")
+    kinds = _KINDS.search(text)
+    found: dict[str, Loop] = dict(_KIND.findall(kinds[1])) if kinds else {}
+    return Script(found, one_phase=_ONE_PHASE.search(text) is not None)

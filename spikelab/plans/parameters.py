@@ -1,13 +1,24 @@
 """Parameters of a plan: the values that `--set` changes, and presets, which set several."""
 
+# - Kinds of values that stand in a plan, each checked when it is read.
+# - Mistakes that only a plan as a whole shows, with the place of the key that makes them.
 from collections.abc import Mapping
-from typing import Any, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BaseModel, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from spikelab.errors import did_you_mean
-from spikelab.plans.mistakes import mistake
-from spikelab.plans.values import Name, Scalar, Strict
+from spikelab.objectives import objective_text
+from spikelab.results.run import Scalar
+from spikelab.settings import TOPOLOGIES
+from spikelab.units import parse_base_url, parse_duration
+
+
+class Strict(BaseModel):
+    """A part of a plan: a key that it does not know is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 
 class Parameter(Strict):
@@ -36,6 +47,10 @@ class Parameter(Strict):
             raise ValueError(f"{name}={value}: must be at least {self.minimum:,g}")
         if self.maximum is not None and value > self.maximum:
             raise ValueError(f"{name}={value}: must be at most {self.maximum:,g}")
+
+
+LONGEST_NAME = 60
+Name = Annotated[str, Field(pattern="^[a-z0-9-]+$", max_length=LONGEST_NAME)]
 
 
 class Preset(Strict):
@@ -89,3 +104,71 @@ def check_value(parameter: Parameter, name: str, value: Scalar, *location: int |
         parameter.check(name, value)
     except ValueError as error:
         raise mistake(str(error)[:200], *location) from error
+
+
+# Topologies in front of the lab's own target, as urls of a plan: `proxy:tunnel`.
+PROXY_PREFIX = "proxy:"
+# Scenarios of the drivers' own, which are no load.
+_RESERVED_PHASES = "spikelab-"
+
+
+def written(value: Scalar) -> str:
+    """A value as `--set` takes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _duration(text: str) -> str:
+    parse_duration(text)
+    return text
+
+
+def _url(text: str) -> str:
+    """Scheme, host and port of a server, or one of the proxy's topologies."""
+    if not text.startswith(PROXY_PREFIX):
+        return parse_base_url(text)
+    name = text.removeprefix(PROXY_PREFIX)
+    if name not in TOPOLOGIES:
+        known = ", ".join(PROXY_PREFIX + each for each in TOPOLOGIES)
+        raise ValueError(f"'{text}' is no topology of the proxy (known: {known})")
+    return text
+
+
+def above_zero(text: str) -> str:
+    """A duration above 0."""
+    if parse_duration(text) <= 0:
+        raise ValueError("must be above 0")
+    return text
+
+
+def a_second_or_more(text: str) -> str:
+    """A duration that k6 takes for a phase."""
+    if parse_duration(text) < 1:
+        raise ValueError("must be a second or more")
+    return text
+
+
+def below_an_hour(text: str) -> str:
+    """A duration that a failed request's infinity stays above."""
+    if not 0 < parse_duration(text) < 3600:
+        raise ValueError("must be above 0 and below an hour")
+    return text
+
+
+def _phase_name(name: str) -> str:
+    if name.startswith(_RESERVED_PHASES):
+        raise ValueError(f"names that begin with '{_RESERVED_PHASES}' are the lab's own")
+    return name
+
+
+Duration = Annotated[str, AfterValidator(_duration)]
+Url = Annotated[str, AfterValidator(_url)]
+PhaseName = Annotated[Name, AfterValidator(_phase_name)]
+Objectives = list[Annotated[str, AfterValidator(objective_text)]]
+
+
+def mistake(message: str, *location: int | str) -> ValidationError:
+    """An error for a validator to raise: it is reported at `location` below the validated model."""
+    # Not as the template itself, in which braces would mean something.
+    error = PydanticCustomError("plan", "{message}", {"message": message})
+    details = InitErrorDetails(type=error, loc=location, input=None)
+    return ValidationError.from_exception_data("Plan", [details])

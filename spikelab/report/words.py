@@ -1,10 +1,16 @@
 """Figures in words, the same in every format."""
 
+# - Steps as curves over their offered rates: what are repeats of one rate, and what is not.
+# - What a step missed: one line for each objective, and for what judging asks besides them.
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from spikelab.comparison.places import show as show_place
-from spikelab.record import RunRecord, Step
-from spikelab.totals import success_share
+from spikelab.comparison.pairing import show as show_place
+from spikelab.experiments.sweep import Rates, by_variant, only_rates_differ
+from spikelab.judge import started_enough, with_drops
+from spikelab.objectives import parse_objective
+from spikelab.results.run import RunRecord, Step, success_share
 from spikelab.units import show_seconds
 
 NONE = "–"
@@ -78,7 +84,7 @@ def run_of(record: RunRecord) -> str:
     return " ".join(filter(None, parts)) or record.testid
 
 
-def success(step: Step) -> float | None:
+def success_text(step: Step) -> float | None:
     """Share of the requests that were due, dropped ones included, that got a good answer."""
     return success_share(step.requests, step.failures, step.dropped)
 
@@ -87,3 +93,96 @@ def throughput(step: Step) -> float | None:
     """Good answers a second, over the step's window and drain."""
     seconds = (step.ended - step.started).total_seconds()
     return (step.requests - step.failures) / seconds if seconds > 0 else None
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Steps by rate, of each variant, of each phase, or of both together: `of` says which, and is
+    empty where there is one curve without a name."""
+
+    of: str
+    rates: Mapping[str, Rates]
+
+    @property
+    def several_rates(self) -> bool:
+        return any(len(tried) > 1 for tried in self.rates.values())
+
+
+def curves(records: Sequence[RunRecord]) -> Curves | None:
+    """None where runs differ in something else than rates and phases: they are no repeats, and
+    stand each for itself."""
+    if only_rates_differ(records):
+        variants = by_variant(step for record in records for step in record.steps)
+        return Curves("variant" if any(variants) else "", variants)
+    found: dict[str, Rates] = {}
+    named = False
+    for phase, own in _by_phase(records).items():
+        if not only_rates_differ(own):
+            return None
+        for variant, rates in by_variant(step for record in own for step in record.steps).items():
+            named |= bool(variant)
+            found[" ".join(filter(None, (variant, phase)))] = rates
+    return Curves("variant and phase" if named else "phase", found) if found else None
+
+
+def _by_phase(records: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
+    """The records as if each phase had been their only one."""
+    return {
+        phase: [
+            record.model_copy(update={"steps": [s for s in record.steps if s.phase == phase]})
+            for record in records
+        ]
+        for phase in dict.fromkeys(step.phase for record in records for step in record.steps)
+    }
+
+
+Result = Literal["met", "missed"]
+RATE_HELD = "rate held"
+
+
+@dataclass(frozen=True)
+class ObjectiveCheck:
+    """One thing that a step had to do. `seen` says what it did."""
+
+    name: str
+    result: Result
+    seen: str
+
+
+def checks(step: Step) -> list[ObjectiveCheck]:
+    """Of an open loop whether its rate was held, and every objective of the step."""
+    success = success_text(step) or 0.0
+    latency = with_drops(step.latency_with_failures_seconds, step.requests, step.dropped)
+    found = []
+    for text in step.slo:
+        objective = parse_objective(text)
+        value = success if objective.key == "success" else latency[objective.key]
+        met = objective.holds(success, latency)
+        found.append(ObjectiveCheck(text, "met" if met else "missed", _seen(objective.key, value)))
+    if step.offered_rate is None:
+        return found
+    return [_rate_held(step, all(check.result == "met" for check in found)), *found]
+
+
+def missed(step: Step) -> list[str]:
+    """What a step missed, such as ``p95 < 250ms: 1.2 s``."""
+    return [f"{each.name}: {each.seen}" for each in checks(step) if each.result == "missed"]
+
+
+def _seen(key: str, value: float | None) -> str:
+    if key == "success":
+        return share(value)
+    return "failures reach it" if value is None else show_seconds(value)
+
+
+def _rate_held(step: Step, objectives_met: bool) -> ObjectiveCheck:
+    started = f"{rate(step.started_rate)} of {rate(step.offered_rate)}/s started"
+    if not started_enough(step):
+        return ObjectiveCheck(RATE_HELD, "missed", f"only {started}")
+    if step.verdict == "fail" and objectives_met:
+        # Of all that judging asks for only the queue is left.
+        late = show_seconds(step.drain_seconds)
+        return ObjectiveCheck(
+            RATE_HELD, "missed", f"a queue was left: the last answer came {late} after it"
+        )
+    return ObjectiveCheck(RATE_HELD, "met", started)

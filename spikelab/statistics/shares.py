@@ -4,8 +4,7 @@ import math
 
 from scipy.stats import binomtest
 
-from spikelab.record import QUANTILES, Verdict
-from spikelab.slo import Objective
+from spikelab.objectives import QUANTILES, Objective, Verdict
 from spikelab.statistics import CONFIDENCE
 
 

@@ -13,11 +13,10 @@ from pathlib import Path
 import pytest
 
 from spikelab import paths
-from spikelab.locks import alone
-from spikelab.runtime.compose import compose_command, succeeds
-from spikelab.stack_settings import PORT_NAMES
-from spikelab.stores.influxdb import InfluxDB
-from spikelab.stores.prometheus import Prometheus
+from spikelab.settings import PORT_NAMES
+from spikelab.stack.engine import compose_command, succeeds
+from spikelab.stack.locks import alone
+from spikelab.stores import InfluxDB, Prometheus
 from tests.compose.images.stand_ins import Images, provide
 from tests.stack.conftest import WITHOUT_REPORTS, Lab, free_ports, java_in_containers
 

@@ -167,7 +167,7 @@ def test_results_are_the_user_s_who_ran_the_lab(hardened: Stack, tmp_path: Path)
     user = os.getuid() or 23456
     if os.getuid() == 0:
         os.chown(tmp_path, user, user)
-    # As spikelab/runtime/docker.py does.
+    # As spikelab/stack/docker.py does.
     hardened.compose(
         *("--profile", "k6", "run", "--rm", "--no-TTY", "--no-deps"),
         *("--user", f"{user}:{user}", "--volume", f"{tmp_path}:/results", "k6"),

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from spikelab.runtime.compose import compose, has_image
+from spikelab.stack.engine import compose, has_image
 from tests.compose.images.stand_ins import Images
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from spikelab.prediction.compare import within
-from spikelab.record import RunRecord
+from spikelab.prediction.check import within
+from spikelab.results.run import RunRecord
 from tests.compose.conftest import Stack
 from tests.stack.conftest import Lab, errors_in_record, in_state, wait_until
 

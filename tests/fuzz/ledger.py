@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass
 
 from spikelab import paths
-from spikelab.record import write_json
+from spikelab.results.run import write_json
 
 FILE = paths.ROOT / "tests" / "fuzz" / "cases.json"
 

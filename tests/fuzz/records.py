@@ -11,20 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from spikelab import paths, sweep_table, tables
-from spikelab.abandoned import close_abandoned
-from spikelab.capacity_table import show_capacity
-from spikelab.comparison import answer, arms, sources
-from spikelab.comparison.question import Asked
-from spikelab.comparison.table import show_comparison
+from spikelab import paths
+from spikelab.cli.output import dashboard_url
+from spikelab.comparison import pairing, verdict
+from spikelab.comparison.verdict import QuestionOptions
 from spikelab.errors import UsageError
-from spikelab.experiments.state import all_states
+from spikelab.experiments.session import close_abandoned
 from spikelab.history import run_line, step_line
-from spikelab.links import dashboard_url
-from spikelab.record import RunRecord, all_records
-from spikelab.report import rendered
-from spikelab.report.searched import capacity_of
-from spikelab.report.subject import Subject, find
+from spikelab.report import tables
+from spikelab.report.formats import rendered
+from spikelab.report.tables import capacity_of, show_capacity, show_comparison
+from spikelab.results.experiment import all_states
+from spikelab.results.lookup import Subject, find
+from spikelab.results.run import RunRecord, all_records
 from spikelab.series import load_series
 from tests.fuzz.oracle import Check, clear, printed, sampled, scratch
 
@@ -134,8 +133,8 @@ def _report(subject: Subject, data: bytes) -> None:
 def _compare(name: str) -> None:
     """With itself, which is no news but goes through all of it."""
     try:
-        arm = sources.find(name)
-        record = answer.compare(arm, arm, Asked(None, None, None, []).of_runs(arm.plan))
+        arm = pairing.find(name)
+        record = verdict.compare(arm, arm, QuestionOptions(None, None, None, []).of_runs(arm.plan))
         record.save().unlink()
         record.folder.rmdir()
         show_comparison(record)
@@ -152,14 +151,14 @@ def _check_experiment(name: str, data: bytes) -> bool:
     (state,) = states
     _report(subject, data)
     if sampled(data, _TABLES):
-        sweep_table.show_sweep(state)
+        tables.show_sweep(state)
         if found := capacity_of(subject):
             show_capacity(found, subject.records)
         close_abandoned(None)
         assert next(all_states()).state != "going"
     if sampled(data, _COMPARISONS):
         _compare(name)
-        arms.variants_of(state.records())
+        pairing.variants_of(state.records())
     return True
 
 

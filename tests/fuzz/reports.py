@@ -4,14 +4,19 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from spikelab import import_runs
+from spikelab.cli import imports
 from spikelab.errors import UsageError
-from spikelab.importers.formats import FORMATS, Format
-from spikelab.importers.records import Imported, build_record, digest_of
-from spikelab.importers.report import ReportError
-from spikelab.importers.sources import Source
-from spikelab.record import RunRecord, all_records
-from spikelab.slo import parse_objective
+from spikelab.importers import FORMATS
+from spikelab.importers.common import (
+    Format,
+    Imported,
+    ReportError,
+    ReportSource,
+    build_record,
+    digest_of,
+)
+from spikelab.objectives import parse_objective
+from spikelab.results.run import RunRecord, all_records
 from tests.fuzz.oracle import Check, clear, files, sampled, scratch
 
 _OBJECTIVES = [parse_objective("success > 99%"), parse_objective("p95 < 1s")]
@@ -29,7 +34,7 @@ def check_reports(format_name: str, ending: str) -> Iterator[Check]:
         path = inbox / f"on-0200-run1{ending}"
         path.touch()
 
-        source = Source(path, "group", "on", 200.0, 1)
+        source = ReportSource(path, "group", "on", 200.0, 1)
 
         def check(data: bytes) -> bool:
             if sampled(data, _WHOLE_COMMAND):
@@ -40,7 +45,7 @@ def check_reports(format_name: str, ending: str) -> Iterator[Check]:
         yield check
 
 
-def _read(format_: Format, source: Source, data: bytes) -> bool:
+def _read(format_: Format, source: ReportSource, data: bytes) -> bool:
     """The record that is made of it says the same when it is read again."""
     try:
         text = data.decode("utf-8-sig")
@@ -59,7 +64,7 @@ def _read(format_: Format, source: Source, data: bytes) -> bool:
 def _import(format_: Format, path: Path, results: Path) -> None:
     before = files(results)
     try:
-        import_runs.run(format_.name, path, [], None)
+        imports.run(format_.name, path, [], None)
     except UsageError as error:
         clear(error, path.name)
         assert files(results) == before, "a refused report has left files behind"
@@ -68,7 +73,7 @@ def _import(format_: Format, path: Path, results: Path) -> None:
     new = files(results).keys() - before.keys()
     assert new == {f"{record.testid}/run.json"}, new
     # Twice is once.
-    import_runs.run(format_.name, path, [], None)
+    imports.run(format_.name, path, [], None)
     assert list(all_records()) == [record]
     (record.folder / "run.json").unlink()
     record.folder.rmdir()

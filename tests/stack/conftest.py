@@ -16,9 +16,8 @@ import pytest
 
 from spikelab import paths
 from spikelab.errors import EXIT_INCONCLUSIVE, EXIT_OK, EXIT_SLO_MISSED
-from spikelab.stack_settings import PORT_NAMES
-from spikelab.stores.influxdb import InfluxDB
-from spikelab.stores.prometheus import Prometheus
+from spikelab.settings import PORT_NAMES
+from spikelab.stores import InfluxDB, Prometheus
 
 # For tests that share the machine with others: without its second compiler the JVM starts with half
 # of the CPU. Where a test of the session has one of these marks, all have the JVM that users have.

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 
 from grafana.lint.reading import Json, Query, variables
-from spikelab.stack_settings import DATABASE
+from spikelab.settings import DATABASE
 
 # A browser of 1280 px; what a panel of w columns draws at most.
 _SCREEN_WIDTH_PX, _COLUMNS = 1280, 24

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from spikelab import paths
-from spikelab.host_facts import sysctl
+from spikelab.machine import sysctl
 from tests.stack.conftest import Lab
 
 pytestmark = pytest.mark.crowded

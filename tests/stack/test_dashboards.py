@@ -13,8 +13,8 @@ import httpx
 import pytest
 
 from grafana.lint.reading import Json, Query, all_dashboards, panel_queries, queries
-from spikelab.signals import load
-from spikelab.signals.core import Signal, Source
+from grafana.src.signals import load
+from spikelab.signals import Signal, Source
 from tests.stack.conftest import Lab
 from tests.stack.dashboard_runs import Shown, now_ms, stores
 from tests.stack.dashboards import Answer, View, ask, interpolated

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from spikelab import paths
-from spikelab.runtime.locust_program import locust_program
+from spikelab.stack.programs import locust_program
 from tests.stack.conftest import Lab, errors_in_record, errors_in_series, wait_until
 
 RATE, SECONDS = 200, 10

@@ -16,7 +16,7 @@ import pytest
 
 from bench.dashboard_browser import Browser, chromium, find_chromium
 from grafana.lint.reading import Json, all_dashboards, panels, queries
-from spikelab.runtime.grafana import find_grafana
+from spikelab.stack.programs import find_grafana
 from tests.stack.conftest import Lab, wait_until
 from tests.stack.dashboard_runs import Shown, now_ms
 from tests.stack.dashboards import View, grafana_body

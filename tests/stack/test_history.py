@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
-from spikelab import series
-from spikelab.health import answers
+from spikelab import series as series_module
+from spikelab import signals
 from spikelab.history import series_lines
-from spikelab.record import RunRecord
-from spikelab.signals import load, tomcat
+from spikelab.results.run import RunRecord
+from spikelab.series import RATES as LOAD_RATES
+from spikelab.series import load_series, read_series
+from spikelab.stack.base import answers
 from tests.stack.conftest import Lab, in_state, wait_until
 from tests.stack.processes import process_of
 
 SERVICE_SECONDS = 2
-RATES = [rate.name for rate in series.RATES]
+RATES = [rate.name for rate in LOAD_RATES]
 
 
 def points(lab: Lab, measurement: str, testid: str) -> list[dict[str, Any]]:
@@ -64,10 +66,10 @@ def test_a_longer_run_is_thinned_out_and_still_adds_up(
 ) -> None:
     record = RunRecord.model_validate(spike)
     # Read again: on a busy machine Prometheus may have more by now than at the run's end.
-    whole = series.read_series(record, lab.prometheus)
+    whole = read_series(record, lab.prometheus)
     assert whole
-    monkeypatch.setattr(series, "MOST_POINTS", len(whole) - 1)
-    drawn = series.read_series(record, lab.prometheus)
+    monkeypatch.setattr(series_module, "MOST_POINTS", len(whole) - 1)
+    drawn = read_series(record, lab.prometheus)
     assert drawn
     thinned = series_lines(record, drawn)
     rates = [float(line.split("good_rate=")[1].split(",")[0]) for line in thinned]
@@ -79,10 +81,10 @@ def test_a_prometheus_that_has_just_started_misses_no_second(lab: Lab) -> None:
     process_of(lab, "prometheus").kill()
     wait_until(lambda: answers(f"{lab.prometheus.url}/-/ready"), 30, "it is back")
     testid = lab.run_unjudged("steady", "--set", "rate=50", "--set", "duration=3s")["testid"]
-    kept = series.load_series(lab.home / "results" / testid)
+    kept = load_series(lab.home / "results" / testid)
     assert kept
-    assert None not in kept.of(tomcat.CONNECTIONS_ESTABLISHED)
-    assert None not in kept.of(load.GOOD_RATE)
+    assert None not in kept.of(signals.CONNECTIONS_ESTABLISHED)
+    assert None not in kept.of(signals.GOOD_RATE)
 
 
 def test_at_the_run_s_end_it_is_whole(lab: Lab, spike: dict[str, Any]) -> None:
@@ -91,8 +93,8 @@ def test_at_the_run_s_end_it_is_whole(lab: Lab, spike: dict[str, Any]) -> None:
 
 def assert_kept_whole(lab: Lab, run: dict[str, Any]) -> None:
     """What was kept at its end is what is read later."""
-    kept = series.load_series(lab.home / "results" / run["testid"])
-    later = series.read_series(RunRecord.model_validate(run), lab.prometheus)
+    kept = load_series(lab.home / "results" / run["testid"])
+    later = read_series(RunRecord.model_validate(run), lab.prometheus)
     assert kept and later
     assert {name: kept.points[name] for name in RATES} == {n: later.points[n] for n in RATES}
 

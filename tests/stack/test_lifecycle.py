@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from spikelab import paths
-from spikelab.runtime.grafana import find_grafana
+from spikelab.stack.programs import find_grafana
 from tests.stack.conftest import Lab, make_lab, wait_until
 
 STARTED = time.time()

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import yaml
 
-from spikelab.record import QUANTILES
+from spikelab.objectives import QUANTILES
 from tests.servers.replay import log_normal_quantiles, replay
 from tests.stack.conftest import Lab
 

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from grafana.lint.reading import all_dashboards, panel_queries
+from grafana.src.signals import raw
 from spikelab import paths
-from spikelab.signals import raw
-from spikelab.signals.core import Signal, Source
-from spikelab.stores.influxdb import line
+from spikelab.signals import Signal, Source
+from spikelab.stores import line
 from tests.stack.conftest import Lab
 from tests.stack.dashboards import View, interpolated
 

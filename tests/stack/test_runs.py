@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 
 from spikelab import paths
-from spikelab.exposition import first, read_samples
-from spikelab.slo import parse_objective
+from spikelab.objectives import parse_objective
+from spikelab.stores import first, read_samples
 from tests.stack.conftest import Lab, free_ports, in_state, wait_until
 
 SCHEMA = json.loads((paths.ROOT / "docs" / "run.schema.json").read_text())

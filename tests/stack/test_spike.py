@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from spikelab.host_facts import USER_BYTES
-from spikelab.prediction.compare import within
-from spikelab.record import RunRecord
+from spikelab.machine import USER_BYTES
+from spikelab.prediction.check import within
+from spikelab.results.run import RunRecord
 from tests.stack.conftest import Lab, errors_in_record, errors_in_series
 
 

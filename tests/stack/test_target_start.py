@@ -1,6 +1,6 @@
 """How the target of the host runtime starts."""
 
-from spikelab.tools import target_archive
+from spikelab.stack.programs import target_archive
 from tests.stack.conftest import Lab
 from tests.stack.processes import process_of
 

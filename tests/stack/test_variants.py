@@ -10,9 +10,9 @@ from typing import Any
 import psutil
 import pytest
 
-from spikelab.exposition import first, read_samples
-from spikelab.runtime.builds import file_hash
-from spikelab.tools import target_jar, target_stamp
+from spikelab.stack.builds import file_hash
+from spikelab.stack.programs import target_jar, target_stamp
+from spikelab.stores import first, read_samples
 from tests.stack.conftest import Lab, wait_until
 
 PLAN = """

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from spikelab.comparison.arms import Arm, arm_of_experiment
-from spikelab.record import Latency, RunRecord, Step
+from spikelab.comparison.pairing import Arm, arm_of_experiment
+from spikelab.results.run import Latency, RunRecord, Step
 from tests.unit.records import START, plain_record, plain_step
 
 _NUMBERS = iter(range(1, 100_000))

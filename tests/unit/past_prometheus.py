@@ -11,7 +11,7 @@ import pytest
 
 from spikelab import paths
 from spikelab.errors import LabError
-from spikelab.stores.prometheus import Prometheus
+from spikelab.stores import Prometheus
 from tests.stack.conftest import free_ports
 
 needs_prometheus = pytest.mark.skipif(

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from spikelab.record import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
+from spikelab.results.run import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
 
 START = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
 

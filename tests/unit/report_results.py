@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from spikelab import import_runs, paths
+from spikelab import paths
+from spikelab.cli import imports
 
 DATA = paths.ROOT / "tests" / "data"
 SPIKE = "20261121T122319Z-tomcat-spike-824f"
@@ -23,5 +24,5 @@ def fill(monkeypatch: pytest.MonkeyPatch, folder: Path) -> Path:
     """Makes it and has the lab use it; returns it."""
     shutil.copytree(DATA / "report", folder, dirs_exist_ok=True)
     monkeypatch.setattr(paths, "RESULTS", folder)
-    import_runs.run("vegeta", DATA / "vegeta_sweep", ["success>=0.999", "p95<1s"], None)
+    imports.run("vegeta", DATA / "vegeta_sweep", ["success>=0.999", "p95<1s"], None)
     return folder

@@ -11,15 +11,20 @@ import pytest
 import yaml
 
 from spikelab import paths
-from spikelab.cores import Cores
 from spikelab.errors import UsageError
-from spikelab.plans.studies import Variant
-from spikelab.runtime import DriverCommand, TargetBuild
-from spikelab.runtime.builds import build_of, file_hash
-from spikelab.runtime.compose import compose_command, rows_of
-from spikelab.runtime.container_start import container_start, require_mountable, with_cpuset
-from spikelab.runtime.docker import DockerRuntime
-from spikelab.runtime.target_env import require_startable
+from spikelab.machine import Cores
+from spikelab.plans.model import Variant
+from spikelab.stack.base import DriverCommand, TargetBuild
+from spikelab.stack.builds import build_of, file_hash
+from spikelab.stack.docker import DockerRuntime
+from spikelab.stack.engine import (
+    compose_command,
+    container_start,
+    require_mountable,
+    rows_of,
+    with_cpuset,
+)
+from spikelab.stack.host import require_startable
 
 MANIFEST = (
     "Manifest-Version: 1.0\r\nMain-Class: a.B\r\n"

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bench.verdicts import Judge, Queue, falling, run_search
-from spikelab.record import Verdict
-from spikelab.statistics.capacity import Capacity, Search, answer, counted, next_rate
+from spikelab.objectives import Verdict
+from spikelab.statistics.search import Capacity, Search, answer, counted, next_rate
 
 SEARCH = Search(first_rate=100, lowest_rate=1, highest_rate=100_000)
 # Growth and bisection to 5 % need about 25 steps over these rates; contradictions cost more.

@@ -10,18 +10,15 @@ import pytest
 
 from spikelab import paths
 from spikelab.errors import LabError, UsageError
-from spikelab.experiments import beginning, capacity, session
-from spikelab.experiments.capacity import answer_of
-from spikelab.experiments.capacity_answer import CapacityStep
-from spikelab.experiments.capacity_question import Question
+from spikelab.experiments import capacity, session
+from spikelab.experiments.capacity import CapacityQuestion, answer_of
 from spikelab.experiments.overload import Load
-from spikelab.experiments.session import Session, rested_at
-from spikelab.experiments.state import CellState, ExperimentState
-from spikelab.experiments.stops import told
+from spikelab.experiments.session import ExperimentSession, rested_at, told
+from spikelab.objectives import Verdict
 from spikelab.plans.load import open_plan
-from spikelab.record import Verdict
+from spikelab.results.experiment import CapacityStep, CellState, ExperimentState
 from spikelab.run import RunOptions
-from spikelab.runtime import Runtime
+from spikelab.stack.base import Runtime
 from tests.unit.records import START, plain_record, plain_step
 
 PLAN = """\
@@ -39,13 +36,15 @@ capacity: {first: 100, lowest: 50, highest: 1600, confirmations: 0}
 OVERLOAD = ("confirmations: 0", "confirmations: 0, overload: {factor: 2, duration: 5s}")
 
 
-def question(folder: Path, *changes: tuple[str, str], slo: tuple[str, ...] = ()) -> Question:
+def question(
+    folder: Path, *changes: tuple[str, str], slo: tuple[str, ...] = ()
+) -> CapacityQuestion:
     text = PLAN
     for old, new in changes:
         assert old in text
         text = text.replace(old, new)
     (folder / "mine.yaml").write_text(text)
-    return Question.of(open_plan(str(folder / "mine.yaml")), slo=slo)
+    return CapacityQuestion.of(open_plan(str(folder / "mine.yaml")), slo=slo)
 
 
 def step(value: float, verdict: Verdict) -> CapacityStep:
@@ -175,9 +174,9 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "results"
 
 
-def done(asked: Question, values: dict[float, int]) -> ExperimentState:
+def done(asked: CapacityQuestion, values: dict[float, int]) -> ExperimentState:
     """An experiment with a run of each rate, and its failures."""
-    state = beginning.begin("capacity", asked.source, RunOptions())
+    state = session.begin("capacity", asked.source, RunOptions())
     for number, (rate, failures) in enumerate(values.items()):
         testid = f"20261121T01020{number}Z-mine-0a1b"
         judged = plain_step(5.0, rate, failures=failures, late_answers=0)
@@ -199,13 +198,13 @@ def test_an_answer_stays_when_the_overload_after_it_fails(
         if len(opened) == 2:
             raise LabError("the store is gone")
         going = SimpleNamespace(state=state, save=state.save)
-        going.stop = lambda reason: Session.stop(cast(Session, going), reason)
+        going.stop = lambda reason: ExperimentSession.stop(cast(ExperimentSession, going), reason)
         yield going
 
     monkeypatch.setattr(session, "open_session", open_session)
     with pytest.raises(LabError, match="the store is gone"):
         capacity.run(cast(Runtime, None), asked, RunOptions(), state)
-    kept = beginning.resume("capacity", asked.source, RunOptions())
+    kept = session.resume("capacity", asked.source, RunOptions())
     assert kept
     assert kept.state == "stopped"
     assert kept.answer

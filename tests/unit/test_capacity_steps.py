@@ -5,22 +5,14 @@ from typing import Any
 
 import pytest
 
-from spikelab.experiments.capacity_step import judged
-from spikelab.experiments.limits import parse_limit
+from spikelab import signals
+from spikelab.experiments.capacity import judged
 from spikelab.experiments.overload import Load, recovery_seconds
 from spikelab.experiments.overload import judged as overload_judged
 from spikelab.measure import TARGET_DIED
-from spikelab.record import (
-    Errors,
-    Latency,
-    Resources,
-    RunRecord,
-    Step,
-    StepGenerator,
-)
+from spikelab.objectives import parse_limit, parse_objective
+from spikelab.results.run import Errors, Latency, Resources, RunRecord, Step, StepGenerator
 from spikelab.series import Series
-from spikelab.signals import load
-from spikelab.slo import parse_objective
 from tests.servers.known_capacity import Workers, fixed
 from tests.unit.records import START, plain_record, plain_step
 
@@ -62,7 +54,8 @@ def record(*steps: Step, reasons: tuple[str, ...] = ()) -> RunRecord:
     ],
 )
 def test_limits(text: str, used: Resources, kept: bool | None) -> None:
-    assert parse_limit(text).holds(used) is kept
+    limit = parse_limit(text)
+    assert limit.holds(getattr(used, limit.field)) is kept
 
 
 @pytest.mark.parametrize(
@@ -203,17 +196,17 @@ def test_what_an_overload_does(changes: dict[str, Any], outcome: str) -> None:
 
 def series(late: list[float | None], failed: list[float]) -> Series:
     points: dict[str, list[float | None]] = {
-        load.GOOD_RATE.name: [200.0 if seconds else 0.0 for seconds in late],
-        load.FAILURE_RATE.name: list(failed),
-        load.DROPPED_RATE.name: [0.0] * len(late),
+        signals.GOOD_RATE.name: [200.0 if seconds else 0.0 for seconds in late],
+        signals.FAILURE_RATE.name: list(failed),
+        signals.DROPPED_RATE.name: [0.0] * len(late),
         **{
             signal.name: late
             for signal in (
-                load.LATENCY_P50,
-                load.LATENCY_P90,
-                load.LATENCY_P95,
-                load.LATENCY_P99,
-                load.LATENCY_P99_9,
+                signals.LATENCY_P50,
+                signals.LATENCY_P90,
+                signals.LATENCY_P95,
+                signals.LATENCY_P99,
+                signals.LATENCY_P99_9,
             )
         },
     }

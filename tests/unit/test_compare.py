@@ -6,21 +6,25 @@ from typing import Any
 
 import pytest
 
-from spikelab.comparison import sentences
-from spikelab.comparison.answer import compare, overall
-from spikelab.comparison.arms import arm_of_experiment, arm_of_run
-from spikelab.comparison.metrics import FIGURES
-from spikelab.comparison.model import ComparisonRecord
-from spikelab.comparison.noise import with_noise
-from spikelab.comparison.question import Asked, Question
+from spikelab.comparison import verdict
+from spikelab.comparison.pairing import arm_of_experiment, arm_of_run
+from spikelab.comparison.verdict import (
+    FIGURES,
+    ComparisonQuestion,
+    QuestionOptions,
+    compare,
+    overall,
+    with_noise,
+)
 from spikelab.errors import UsageError
-from spikelab.plans.studies import CompareBy
-from spikelab.record import Latency, StepGenerator
+from spikelab.plans.model import CompareBy
+from spikelab.results.comparison import ComparisonRecord
+from spikelab.results.run import Latency, StepGenerator
 from tests.unit.comparison_runs import arms, record, runs, step
 
 SIX = [0.100, 0.102, 0.099, 0.101, 0.098, 0.103]
 SLOWER = [1.2 * seconds * (1 + 0.001 * place) for place, seconds in enumerate(SIX)]
-P95 = Question("p95", ["p50", "throughput"])
+P95 = ComparisonQuestion("p95", ["p50", "throughput"])
 MIRRORED = {"better": "worse", "worse": "better"}
 
 
@@ -85,7 +89,7 @@ def test_a_percentile_that_failures_reach_is_infinite_and_judged_by_order() -> N
     first = result.results[0]
     assert (first.b, first.ratio, first.verdict) == ("infinite", None, "worse")
     assert first.reason is not None
-    assert sentences.confidence(first) == "worse (by order alone, 6 pairs)"
+    assert verdict.confidence(first) == "worse (by order alone, 6 pairs)"
     # As a file, where JSON has no infinity.
     assert ComparisonRecord.model_validate_json(result.model_dump_json(by_alias=True)) == result
 
@@ -99,7 +103,7 @@ def test_several_places_need_one_that_decides() -> None:
         compare(a, b, P95)
     with pytest.raises(UsageError, match=r"--at rate=500: A and B were not both run there"):
         compare(a, b, replace(P95, at={"rate": 500}))
-    result = compare(a, b, Asked(at=["rate=600.0"]).of(None))
+    result = compare(a, b, QuestionOptions(at=["rate=600.0"]).of(None))
     assert result.at == {"rate": 600}
     assert "p95 of b at rate=600 is ×1.20" in result.summary
     assert [each.primary for each in result.results] == [True] + 7 * [False]
@@ -218,20 +222,22 @@ def test_what_was_dropped_counts_as_infinite() -> None:
 @pytest.mark.parametrize(
     ("asked", "message"),
     [
-        (Asked(primary="p94"), "--primary p94: there is no such metric"),
-        (Asked(metrics="p50,thruput"), "did you mean 'throughput'"),
-        (Asked(margin="0%"), "--margin 0%: must be above 0"),
-        (Asked(margin="wide"), "--margin: 'wide' is no share"),
-        (Asked(at=["rate"]), "write it as --at key=value"),
+        (QuestionOptions(primary="p94"), "--primary p94: there is no such metric"),
+        (QuestionOptions(metrics="p50,thruput"), "did you mean 'throughput'"),
+        (QuestionOptions(margin="0%"), "--margin 0%: must be above 0"),
+        (QuestionOptions(margin="wide"), "--margin: 'wide' is no share"),
+        (QuestionOptions(at=["rate"]), "write it as --at key=value"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_one_line(asked: Asked, message: str) -> None:
+def test_a_question_that_makes_no_sense_is_one_line(asked: QuestionOptions, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         asked.of(None)
 
 
 def test_the_command_line_changes_what_the_plan_declares() -> None:
     plan = CompareBy(primary="p50", at={"rate": 600}, metrics=["p50", "mean"], margin="3%")
-    assert Asked().of(plan) == Question("p50", ["p50", "mean"], 0.03, {"rate": 600})
-    asked = Asked("mean", "p99, p50", "10%").of(plan)
+    assert QuestionOptions().of(plan) == ComparisonQuestion(
+        "p50", ["p50", "mean"], 0.03, {"rate": 600}
+    )
+    asked = QuestionOptions("mean", "p99, p50", "10%").of(plan)
     assert (asked.all_metrics, asked.margin) == (["mean", "p99", "p50"], 0.1)

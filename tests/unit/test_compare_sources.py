@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from spikelab import import_runs, paths
-from spikelab.comparison import experiment
-from spikelab.comparison.answer import compare
-from spikelab.comparison.question import Question
-from spikelab.comparison.sources import baselines, find, mark_baseline, two_arms
+from spikelab import paths
+from spikelab.cli import imports
+from spikelab.comparison import verdict
+from spikelab.comparison.pairing import baselines, find, mark_baseline, two_arms
+from spikelab.comparison.verdict import ComparisonQuestion, compare
 from spikelab.errors import UsageError
-from spikelab.experiments.state import CellState, ExperimentState
 from spikelab.plans.load import PlanSource, open_plan, plan_files
-from spikelab.record import all_records
+from spikelab.results.experiment import CellState, ExperimentState
+from spikelab.results.run import all_records
 from spikelab.run import RunOptions
 from tests.unit.comparison_runs import START, runs
 
@@ -47,7 +47,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def vegeta() -> str:
-    import_runs.run("vegeta", VEGETA, [], None)
+    imports.run("vegeta", VEGETA, [], None)
     return str(next(all_records()).experiment)
 
 
@@ -73,7 +73,9 @@ def plan(tmp_path: Path, text: str = PLAN) -> PlanSource:
 
 
 def test_variants_of_an_imported_sweep_are_set_side_by_side_by_rate(vegeta: str) -> None:
-    result = compare(find(f"{vegeta}:off"), find(f"{vegeta}:on"), Question("p95", ["p99.9"]))
+    result = compare(
+        find(f"{vegeta}:off"), find(f"{vegeta}:on"), ComparisonQuestion("p95", ["p99.9"])
+    )
     assert result.verdict is None
     assert result.interleaved is None
     assert [each.place["rate"] for each in result.results[::2]] == [200, 400, 600, 800, 1000]
@@ -116,9 +118,9 @@ def test_a_baseline_is_marked_used_and_replaced() -> None:
     mark_baseline(f"{first.experiment}:slow")
     a, b = two_arms([f"{second.experiment}:slow"])
     assert (a.name, b.name) == (f"{first.experiment}:slow", f"{second.experiment}:slow")
-    assert compare(a, b, Question()).verdict == "worse"
+    assert compare(a, b, ComparisonQuestion()).verdict == "worse"
     swapped = two_arms([f"{second.experiment}:slow", "baseline"])
-    assert compare(*swapped, Question()).verdict == "better"
+    assert compare(*swapped, ComparisonQuestion()).verdict == "better"
     mark_baseline(second.experiment)
     assert baselines() == {"mine": second.experiment}
 
@@ -132,7 +134,7 @@ def test_a_cell_without_a_valid_run_leaves_its_pair_out() -> None:
     cell.attempts, cell.testid = [record.testid], None
     state.save()
     result = compare(
-        *two_arms([f"{state.experiment}:fast", f"{state.experiment}:slow"]), Question()
+        *two_arms([f"{state.experiment}:fast", f"{state.experiment}:slow"]), ComparisonQuestion()
     )
     assert (result.verdict, len(result.results[0].pairs)) == ("worse", 6)
     assert "the target died" in result.left_out[0].reason
@@ -140,8 +142,8 @@ def test_a_cell_without_a_valid_run_leaves_its_pair_out() -> None:
 
 def test_a_plan_runs_its_variants_in_turn(tmp_path: Path) -> None:
     source = plan(tmp_path)
-    question = Question.of(source.plan().compare)
-    state = experiment.new_state(experiment.sides(source, None, ["slow"]), RunOptions(), question)
+    question = ComparisonQuestion.of(source.plan().compare)
+    state = verdict.new_state(verdict.sides(source, None, ["slow"]), RunOptions(), question)
     assert (state.kind, len(state.cells)) == ("comparison", 6 * 2 * 2)
     assert [cell.variant for cell in state.cells[:6]] == 2 * ["fast", "slow"] + ["slow", "fast"]
 
@@ -150,7 +152,7 @@ def test_which_variants_can_be_said(tmp_path: Path) -> None:
     source = plan(tmp_path)
 
     def chosen(a: str | None, *b: str) -> list[str]:
-        return [each.name for each in experiment.sides(source, a, b).plan().variants]
+        return [each.name for each in verdict.sides(source, a, b).plan().variants]
 
     assert chosen(None) == ["fast", "slow", "slower"]
     assert chosen("slow") == ["slow", "fast", "slower"]
@@ -175,11 +177,11 @@ def test_what_could_not_decide_is_refused_before_any_run(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     source = plan(tmp_path, PLAN.replace(old, new))
-    question = Question.of(source.plan().compare)
+    question = ComparisonQuestion.of(source.plan().compare)
     with pytest.raises(UsageError, match=message):
-        experiment.new_state(source, RunOptions(), question)
+        verdict.new_state(source, RunOptions(), question)
     with pytest.raises(UsageError, match=message):
-        experiment.identical(source, question)
+        verdict.identical(source, question)
 
 
 @pytest.mark.parametrize("name", plan_files())
@@ -188,22 +190,22 @@ def test_a_ready_plan_that_says_how_to_compare_can_decide(name: str) -> None:
     for source in (open_plan(name, preset=preset) for preset in (None, *presets)):
         by = source.plan().compare
         if by is not None:
-            sides = experiment.sides(source, None, [])
-            assert experiment.new_state(sides, RunOptions(), Question.of(by)).cells
+            sides = verdict.sides(source, None, [])
+            assert verdict.new_state(sides, RunOptions(), ComparisonQuestion.of(by)).cells
 
 
 def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
     tmp_path: Path,
 ) -> None:
     source = plan(tmp_path)
-    question = Question.of(source.plan().compare)
-    state = experiment.new_state(experiment.identical(source, question), RunOptions(), question)
+    question = ComparisonQuestion.of(source.plan().compare)
+    state = verdict.new_state(verdict.identical(source, question), RunOptions(), question)
     assert len(state.cells) == 12
     assert {(cell.variant, cell.values["rate"]) for cell in state.cells} == {("fast", 200)}
     for cell, record in zip(state.cells, runs([0.1] * 12, "fast", rate=200), strict=True):
         record.save()
         cell.testid = record.testid
-    result = experiment.noise_answer(state, question)
+    result = verdict.noise_answer(state, question)
     assert (result.verdict, result.interleaved) == ("equivalent", True)
     # A B, B A, A B …: the first run of every second pair is B's.
     order = [cell.testid for cell in state.cells]

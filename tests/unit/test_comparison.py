@@ -12,9 +12,15 @@ from scipy.stats import binom, ttest_rel
 from bench.verdicts import Arms, verdicts
 from spikelab.errors import UsageError
 from spikelab.statistics import Answer
-from spikelab.statistics.comparison import Comparison, Metric, Pair, compare, fewest_pairs
-from spikelab.statistics.holm import holm
-from spikelab.statistics.ratio import ratio_of
+from spikelab.statistics.pairs import (
+    Comparison,
+    Metric,
+    Pair,
+    compare,
+    fewest_pairs,
+    holm,
+    ratio_of,
+)
 
 P95 = Metric("p95", better="lower")
 THROUGHPUT = Metric("throughput", better="higher")

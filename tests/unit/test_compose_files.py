@@ -9,9 +9,9 @@ import yaml
 from dotenv import dotenv_values
 
 from spikelab import paths
-from spikelab.runtime import token_file
-from spikelab.runtime.docker import DockerRuntime
-from spikelab.runtime.host import HostRuntime
+from spikelab.stack import locks
+from spikelab.stack.docker import DockerRuntime
+from spikelab.stack.host import HostRuntime
 
 FOLDER = paths.COMPOSE_FILE.parent
 COMPOSE = yaml.safe_load(paths.COMPOSE_FILE.read_text())
@@ -147,7 +147,7 @@ def test_the_lab_s_drivers_get_a_way_out_where_it_is_asked_for(
 def test_a_token_is_handed_to_a_driver_as_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(token_file, "_FILE", tmp_path / "token")
+    monkeypatch.setattr(locks, "_FILE", tmp_path / "token")
     monkeypatch.setenv("TOKEN", "secret")
     command = DockerRuntime().driver("k6", [], {}, "t")
     assert "secret" not in (*command.argv, *command.env.values())
@@ -165,7 +165,7 @@ def test_a_token_s_file_is_looked_for_in_the_working_directory(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOKEN", raising=False)
     monkeypatch.setenv("TOKEN_FILE", "mine")
-    monkeypatch.setattr(token_file, "_FILE", tmp_path / "token")
+    monkeypatch.setattr(locks, "_FILE", tmp_path / "token")
     file = tmp_path / "mine"
     assert HostRuntime().driver("k6", [], {}, "t").env["TOKEN_FILE"] == str(file)
     # A container that needs it says that it is not there; no other driver fails of it.

@@ -1,4 +1,4 @@
-"""Limits of compose/.env against a machine: spikelab/container_limits.py."""
+"""Limits of compose/.env against a machine: spikelab/stack/limits.py."""
 
 from dataclasses import replace
 
@@ -6,9 +6,9 @@ import pytest
 from dotenv import dotenv_values
 
 from spikelab import paths
-from spikelab.container_limits import cpus, files, memory, parse_size, processes
 from spikelab.errors import UsageError
-from spikelab.runtime.engine import Engine
+from spikelab.stack.engine import Engine
+from spikelab.stack.limits import cpus, files, memory, parse_size, processes
 
 GIBIBYTE = 2**30
 VALUES = {name: value for name, value in dotenv_values(paths.ENV_EXAMPLE).items() if value}

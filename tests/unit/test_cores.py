@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from spikelab.cores import Cores, chosen_cores, cpu_list, parse_cpu_list, separate_cores
 from spikelab.errors import UsageError
+from spikelab.machine import Cores, chosen_cores, cpu_list, parse_cpu_list, separate_cores
 
 
 def one_thread(cpu: int) -> tuple[int, int]:

@@ -9,7 +9,7 @@ import pytest
 from grafana.lint.exceptions import EXCUSES, Excuse
 from grafana.lint.reading import all_dashboards, used_variables
 from grafana.lint.rules import RULES, judge, lint
-from spikelab.signals.core import Colour
+from spikelab.signals import Colour
 
 Board = dict[str, Any]
 RATE = 'sum(rate(http_requests_total{target=~"$target"}[$__rate_interval]))'

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from spikelab import container_limits, paths
-from spikelab.locks import changing_the_stack
-from spikelab.runtime import engine
-from spikelab.runtime.docker import DockerRuntime
-from spikelab.runtime.replicas import replicas, strays, unseen
-from spikelab.stack_settings import PORT_NAMES
+from spikelab import paths
+from spikelab.settings import PORT_NAMES
+from spikelab.stack import engine, limits
+from spikelab.stack.docker import DockerRuntime
+from spikelab.stack.engine import replicas, strays, unseen
+from spikelab.stack.locks import changing_the_stack
 from tests.stack.conftest import free_ports
 
 # What it prints for a call is in the file that the call's first known word names.
@@ -78,7 +78,7 @@ def published(port: int, url: str = "127.0.0.1") -> dict[str, Any]:
 def test_no_docker_is_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert engine.find_engine() is None
-    assert container_limits.checks() == []
+    assert limits.checks() == []
 
 
 def test_a_compose_file_that_docker_refuses_is_a_reason_to_take_the_host(docker: Docker) -> None:

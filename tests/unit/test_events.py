@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from spikelab import paths
-from spikelab.drivers.k6_bodies import read_bodies
-from spikelab.events import Event, mark_aborted, write_events, write_kept
-from spikelab.stores.influxdb import InfluxDB
+from spikelab.drivers.k6 import read_bodies
+from spikelab.history import Event, mark_aborted, write_events, write_kept
+from spikelab.stores import InfluxDB
 from tests.unit.records import plain_record
 
 BEGUN = datetime(2026, 11, 21, 1, 2, 3, 250_000, tzinfo=UTC)

@@ -11,11 +11,10 @@ import yaml
 from dotenv import dotenv_values
 
 from spikelab import paths
-from spikelab.record import ERROR_CLASSES
-from spikelab.runtime.addresses import PORTS
+from spikelab.results.run import ERROR_CLASSES
 from spikelab.schema import MODELS, json_schema
-from spikelab.target_settings import load_target_declaration
-from spikelab.tool_pins import declared_tools
+from spikelab.settings import PORTS, load_target_declaration
+from spikelab.stack.programs import declared_tools
 
 COMPOSE_TEXT = paths.COMPOSE_FILE.read_text()
 COMPOSE = yaml.safe_load(COMPOSE_TEXT)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from spikelab.stores.gaps import between, inside
+from spikelab.stores import between, inside
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,9 @@
 
 import pytest
 
-from spikelab.held_rates import by_variant, held_rates
-from spikelab.record import Step, Verdict
+from spikelab.experiments.sweep import by_variant, held_rates
+from spikelab.objectives import Verdict
+from spikelab.results.run import Step
 from tests.unit.records import plain_step
 
 

@@ -8,10 +8,10 @@ import pytest
 
 from spikelab import paths
 from spikelab.history import run_line, step_line, write_confidence, write_history
-from spikelab.record import Errors, Latency, RunRecord, Step, TargetRecord
+from spikelab.results.run import Errors, Latency, RunRecord, Step, TargetRecord
 from spikelab.series import LOAD, QUEUES, written
-from spikelab.stores.influxdb import InfluxDB
-from spikelab.target_settings import load_target_declaration
+from spikelab.settings import load_target_declaration
+from spikelab.stores import InfluxDB
 from tests.unit.records import START, plain_record, plain_step
 
 START_MS = 1795222923000

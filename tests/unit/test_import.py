@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from spikelab import import_runs, paths
+from spikelab import paths
+from spikelab.cli import imports
 from spikelab.errors import UsageError
-from spikelab.record import RunRecord, all_records
+from spikelab.results.run import RunRecord, all_records
 
 DATA = paths.ROOT / "tests" / "data"
 SWEEP = DATA / "vegeta_sweep"
@@ -68,14 +69,14 @@ def put(folder: Path, files: Mapping[str, str]) -> None:
 
 def judged(path: Path, *slo: str, format_name: str = "vegeta") -> dict[str, Any]:
     file = paths.RESULTS.parent / "answer.json"
-    import_runs.run(format_name, path, slo, file)
+    imports.run(format_name, path, slo, file)
     variants: dict[str, Any] = json.loads(file.read_bytes())["variants"]
     return variants
 
 
 def refused(path: Path, *slo: str, format_name: str = "vegeta") -> str:
     with pytest.raises(UsageError) as error:
-        import_runs.run(format_name, path, slo, None)
+        imports.run(format_name, path, slo, None)
     assert "\n" not in str(error.value)
     assert not paths.RESULTS.exists() or not list(all_records())
     return str(error.value)
@@ -109,10 +110,10 @@ def test_the_published_sweep_with_a_limit_on_latency(p95: str) -> None:
 
 
 def test_each_file_is_a_run_of_its_own_and_stays_one_when_it_is_imported_again() -> None:
-    import_runs.run("vegeta", SWEEP, [], None)
+    imports.run("vegeta", SWEEP, [], None)
     first = {record.testid: record for record in all_records()}
     assert len(first) == 17
-    import_runs.run("vegeta", SWEEP, [], None)
+    imports.run("vegeta", SWEEP, [], None)
     assert {record.testid: record for record in all_records()} == first
     assert {record.experiment for record in first.values()} == {
         next(iter(first.values())).experiment
@@ -135,36 +136,36 @@ def test_each_file_is_a_run_of_its_own_and_stays_one_when_it_is_imported_again()
 
 def test_an_slo_gives_its_verdict_to_runs_that_are_there(reports: Path) -> None:
     put(reports, {"a-100-run1.txt": report(), "a-200-run1.txt": report(200, success=0.5)})
-    import_runs.run("vegeta", reports, [], None)
+    imports.run("vegeta", reports, [], None)
     judged(reports, "success>=99%")
     verdicts = {record.steps[0].offered_rate: record.verdict for record in all_records()}
     assert verdicts == {100: "pass", 200: "fail"}
-    import_runs.run("vegeta", reports, [], None)
+    imports.run("vegeta", reports, [], None)
     assert verdicts == {r.steps[0].offered_rate: r.verdict for r in all_records()}
 
 
 def test_equal_reports_of_two_repeats_are_two_runs_and_a_copied_file_none(reports: Path) -> None:
     put(reports, {"a-100-run1.txt": report(), "a-100-run2.txt": report()})
-    import_runs.run("vegeta", reports, [], None)
+    imports.run("vegeta", reports, [], None)
     copy = reports.parent / "copy"
     copy.mkdir()
     put(copy, {"a-100-run1.txt": report(), "a-100-run3.txt": report()})
     os.utime(copy / "a-100-run1.txt", (1e9, 1e9))
-    import_runs.run("vegeta", copy, [], None)
+    imports.run("vegeta", copy, [], None)
     assert sorted(record.steps[0].repeat for record in all_records()) == [1, 2, 3]
 
 
 def test_a_folder_that_has_grown_stays_one_experiment(reports: Path) -> None:
     put(reports, {"a-100-run1.txt": report(), "a-100-run2.txt": report()})
-    import_runs.run("vegeta", reports, [], None)
+    imports.run("vegeta", reports, [], None)
     put(reports, {"a-100-run3.txt": report()})
-    import_runs.run("vegeta", reports, [], None)
+    imports.run("vegeta", reports, [], None)
     assert len({record.experiment for record in all_records()}) == 1
 
 
 def test_a_single_report_is_a_run(reports: Path) -> None:
     put(reports, {"Result of today.txt": report()})
-    import_runs.run("vegeta", reports / "Result of today.txt", [], None)
+    imports.run("vegeta", reports / "Result of today.txt", [], None)
     (record,) = all_records()
     assert (record.plan, record.experiment) == ("result-of-today", None)
     assert (record.steps[0].variant, record.steps[0].offered_rate) == (None, None)
@@ -231,7 +232,7 @@ def test_of_a_run_s_text_and_json_the_exact_one_is_taken(reports: Path) -> None:
     for ending in ("txt", "json"):
         text = (DATA / "imports" / f"vegeta.{ending}").read_text()
         put(reports, {f"a-100-run1.{ending}": text})
-    import_runs.run("vegeta", reports, [], None)
+    imports.run("vegeta", reports, [], None)
     (record,) = all_records()
     assert record.steps[0].latency_seconds.p95 == 0.012573778
 
@@ -289,7 +290,7 @@ def test_what_cannot_be_judged_is_refused(reports: Path) -> None:
     assert "name the file <variant>" in refused(reports / "report.txt", "p95<1s")
     assert "is no objective" in refused(SWEEP, "fast")
     with pytest.raises(UsageError, match="add --slo"):
-        import_runs.run("vegeta", SWEEP, [], reports / "answer.json")
+        imports.run("vegeta", SWEEP, [], reports / "answer.json")
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spikelab import paths
-from spikelab.importers import fortio, k6, locust, vegeta
-from spikelab.importers.formats import FORMATS
-from spikelab.importers.records import Imported, build_record
-from spikelab.importers.report import Report, ReportError
-from spikelab.importers.sources import Source
+from spikelab.importers import FORMATS, fortio, k6, locust, vegeta
+from spikelab.importers.common import Imported, Report, ReportError, ReportSource, build_record
 from spikelab.units import parse_go_duration
 
 DATA = paths.ROOT / "tests" / "data" / "imports"
@@ -239,7 +236,7 @@ def takes(format_name: str, text: str) -> None:
         assert "\n" not in str(error)
         return
     assert isinstance(report, Report)
-    source = Source(DATA / "vegeta.txt", "sweep", "on", 100.0)
+    source = ReportSource(DATA / "vegeta.txt", "sweep", "on", 100.0)
     record = build_record(Imported(format_name, source, report, "0" * 12), [], None)
     json.dumps(record.to_json(), allow_nan=False)
 

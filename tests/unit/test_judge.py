@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from spikelab.drivers.process import Use
 from spikelab.judge import generator_limited, judge_by_bounds, judge_step, with_drops
-from spikelab.record import Latency, Step, StepGenerator, Verdict
-from spikelab.slo import parse_objective
-from spikelab.usage import Use
+from spikelab.objectives import Verdict, parse_objective
+from spikelab.results.run import Latency, Step, StepGenerator
 from tests.unit.records import plain_step
 
 RATE, SECONDS = 100.0, 10

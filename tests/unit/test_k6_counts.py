@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from spikelab.drivers.k6_summary import read_summary
+from spikelab.drivers.k6 import read_summary
 from tests.unit.http_server import Server
 from tests.unit.k6_runs import K6Runs, needs_k6, plan
 

@@ -9,15 +9,14 @@ import pytest
 import yaml
 
 from grafana.lint.reading import all_dashboards
-from spikelab import paths, target_figures
-from spikelab.resources import fill_resources
+from grafana.src.signals import phases
+from spikelab import paths, signals, target
+from spikelab.drivers.process import Usage, UsageSample
 from spikelab.series import read_series
-from spikelab.signals import phases, tomcat
-from spikelab.signals.core import LAB_TARGET, Source
-from spikelab.stores.prometheus import Prometheus
-from spikelab.target_settings import load_target_declaration
-from spikelab.target_view import Capacity
-from spikelab.usage import Sample, Usage
+from spikelab.settings import load_target_declaration
+from spikelab.signals import LAB_TARGET, Source
+from spikelab.stores import Prometheus
+from spikelab.target import ConnectionCapacity, fill_resources
 from tests.unit.past_prometheus import BEGUN, at, needs_prometheus, past_prometheus
 from tests.unit.records import plain_record, plain_step
 
@@ -91,10 +90,10 @@ def test_its_label_is_its_name_wherever_it_is_scraped() -> None:
 
 @needs_prometheus
 def test_a_record_leaves_out_what_another_service_has(prometheus: Prometheus) -> None:
-    capacity = Capacity(predicted=99, accept_queue_limit=9, accept_count=9)
-    found = target_figures.connections(prometheus, at(5), at(30), capacity, 0, keep_alive=True)
+    capacity = ConnectionCapacity(predicted=99, accept_queue_limit=9, accept_count=9)
+    found = target.connections(prometheus, at(5), at(30), capacity, 0, keep_alive=True)
     assert (found.established_peak, found.accept_queue_peak) == (30, 3)
-    mean = target_figures.server_mean(prometheus, "/hello", at(5), at(30), BEGUN.timestamp())
+    mean = target.server_mean(prometheus, "/hello", at(5), at(30), BEGUN.timestamp())
     assert mean == pytest.approx(0.5)
 
 
@@ -102,8 +101,8 @@ def test_a_record_leaves_out_what_another_service_has(prometheus: Prometheus) ->
 def test_a_replica_that_is_not_there_is_not_waited_for(prometheus: Prometheus) -> None:
     scraped = 'up{job="sockets"}'
     assert min(prometheus.query(f"timestamp({scraped})", at(31)).values()) < at(31).timestamp()
-    assert target_figures.scraped_since(prometheus, at(31), at(31))
-    assert not target_figures.scraped_since(prometheus, at(31.5), at(31))
+    assert target.scraped_since(prometheus, at(31), at(31))
+    assert not target.scraped_since(prometheus, at(31.5), at(31))
 
 
 @needs_prometheus
@@ -119,8 +118,8 @@ def test_a_series_ends_with_the_last_record_of_its_load(prometheus: Prometheus) 
 def test_series_leave_it_out_too(prometheus: Prometheus) -> None:
     found = read_series(plain_record(started=at(5), ended=at(30)), prometheus)
     assert found is not None
-    assert set(found.of(tomcat.CONNECTIONS_ESTABLISHED)) == {30}
-    assert set(found.of(tomcat.ACCEPT_QUEUE_DEPTH)) == {3}
+    assert set(found.of(signals.CONNECTIONS_ESTABLISHED)) == {30}
+    assert set(found.of(signals.ACCEPT_QUEUE_DEPTH)) == {3}
 
 
 @needs_prometheus
@@ -150,7 +149,7 @@ def test_resident_memory_is_of_all_replicas_that_the_lab_sees(prometheus: Promet
 def watched(memory_bytes: int) -> Usage:
     usage = Usage(lambda: None)
     usage.stop()
-    usage.samples = [Sample(at(20).timestamp(), 0.0, 0.0, memory_bytes)]
+    usage.samples = [UsageSample(at(20).timestamp(), 0.0, 0.0, memory_bytes)]
     return usage
 
 

@@ -19,7 +19,7 @@ from typing import IO, Any
 import pytest
 
 from spikelab import paths
-from spikelab.runtime.locust_program import locust_program
+from spikelab.stack.programs import locust_program
 
 pytestmark = pytest.mark.timed
 

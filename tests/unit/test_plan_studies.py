@@ -7,7 +7,7 @@ import pytest
 from spikelab.errors import UsageError
 from spikelab.plans.estimate import RUN_OVERHEAD_SECONDS, estimate
 from spikelab.plans.load import load_plan, open_plan, plan_files
-from spikelab.statistics.comparison import fewest_pairs
+from spikelab.statistics.pairs import fewest_pairs
 
 PLAN = """\
 name: mine

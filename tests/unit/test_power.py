@@ -8,8 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bench.verdicts import Arms, verdicts
-from spikelab.statistics.power import advise, chances, pairs_needed, smallest_difference
-from spikelab.statistics.ratio import Ratio, ratio_of
+from spikelab.statistics.pairs import (
+    Ratio,
+    advise,
+    chances,
+    pairs_needed,
+    ratio_of,
+    smallest_difference,
+)
 
 
 @pytest.mark.parametrize(

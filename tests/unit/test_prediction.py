@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from spikelab import paths
 from spikelab.errors import UsageError
 from spikelab.plans.load import load_plan
-from spikelab.prediction.compare import STRAY_SHARE
+from spikelab.prediction.check import STRAY_SHARE, predict, predicted_rate, service_seconds
 from spikelab.prediction.model import Server, Spike, simulate
-from spikelab.prediction.of_run import predicted_rate, service_seconds
-from spikelab.prediction.predict import predict
 
 
 def server(

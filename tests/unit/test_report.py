@@ -11,12 +11,13 @@ from xml.etree import ElementTree
 import pytest
 import yaml
 
-from spikelab import import_runs, paths
+from spikelab import paths
+from spikelab.cli import imports
 from spikelab.errors import UsageError
-from spikelab.experiments.state import CellState, ExperimentState, read_record
-from spikelab.record import RunRecord
-from spikelab.report import FORMATS, rendered, write_report
-from spikelab.report.subject import find
+from spikelab.report.formats import FORMATS, rendered, write_report
+from spikelab.results.experiment import CellState, ExperimentState
+from spikelab.results.lookup import find
+from spikelab.results.run import RunRecord, read_record
 from tests.unit.report_results import (
     ALL,
     CAPACITY,
@@ -294,7 +295,7 @@ def test_without_results_it_says_how_to_get_some(
 
 def test_an_import_judged_anew_is_reported_anew(results: Path) -> None:
     assert SAID[SWEEP] in page_of(SWEEP)
-    import_runs.run("vegeta", DATA / "vegeta_sweep", ["success>=0.999"], None)
+    imports.run("vegeta", DATA / "vegeta_sweep", ["success>=0.999"], None)
     page = page_of(SWEEP)
     assert "Off holds 1,000/s; no tested rate failed. On holds 800/s; fails at 850/s" in page
 

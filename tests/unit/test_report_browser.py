@@ -7,7 +7,7 @@ import pytest
 from playwright import sync_api as playwright
 
 from bench.dashboard_browser import find_chromium
-from spikelab.report import write_report
+from spikelab.report.formats import write_report
 from tests.unit.report_results import ALL, SWEEP, fill
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")

@@ -9,10 +9,9 @@ from typer.testing import CliRunner, Result
 
 from spikelab import paths
 from spikelab.cli import app
-from spikelab.cli.results import say_report
-from spikelab.files import write_whole
-from spikelab.record import write_json
-from spikelab.report import FORMATS
+from spikelab.cli.output import say_report
+from spikelab.report.formats import FORMATS
+from spikelab.results.run import write_json, write_whole
 from tests.unit.records import plain_record, plain_step
 
 

@@ -9,20 +9,26 @@ from xml.etree import ElementTree
 
 import pytest
 
-from spikelab import paths, series
-from spikelab.comparison.model import ComparisonRecord, Side
-from spikelab.experiments.state import CellState, ExperimentState
-from spikelab.record import Connections, Errors, Latency, Prediction, RunRecord, Step, TargetRecord
-from spikelab.report import FORMATS, background, raw, rendered, verdict, words
-from spikelab.report.figures import style
-from spikelab.report.figures.spread import by_cell, predicted
-from spikelab.report.settings import settings
-from spikelab.report.subject import Subject, find
-from spikelab.report.words import success
-from spikelab.signals import load
-from spikelab.sweep_table import show_sweep
-from spikelab.target_settings import load_target_declaration
-from spikelab.totals import Totals
+from spikelab import paths, series, signals
+from spikelab.report import sentences, style, tables
+from spikelab.report.figures import by_cell, predicted
+from spikelab.report.formats import FORMATS, rendered
+from spikelab.report.tables import settings, show_sweep
+from spikelab.report.words import NONE, success_text
+from spikelab.results.comparison import ComparisonRecord, Side
+from spikelab.results.experiment import CellState, ExperimentState
+from spikelab.results.lookup import Subject, find
+from spikelab.results.run import (
+    Connections,
+    Errors,
+    Latency,
+    Prediction,
+    RunRecord,
+    Step,
+    TargetRecord,
+    Totals,
+)
+from spikelab.settings import load_target_declaration
 from tests.unit.records import START, plain_record, plain_step
 
 FAST = dict.fromkeys(Latency.model_fields, 0.1)
@@ -113,7 +119,7 @@ def test_builds_of_the_target_are_named_where_they_differ() -> None:
     table = settings(records)[-1]
     assert table.title == "Builds of the target that differ between the runs"
     rows = [(row[0], row[2]) for row in table.rows]
-    assert rows == [("off", words.NONE), ("off-3", "docker-compose.replicas.yml")]
+    assert rows == [("off", NONE), ("off-3", "docker-compose.replicas.yml")]
     assert not any("Builds" in table.title for table in settings(records[:1]))
 
 
@@ -128,7 +134,7 @@ def phases(number: int, slow: str = "") -> RunRecord:
 
 def test_phases_at_one_rate_are_no_repeats_of_it() -> None:
     subject = saved(phases(1, slow="tunnel"), phases(2, slow="tunnel"))
-    table = raw.rates_key(subject.records)
+    table = tables.rates_key(subject.records)
     assert table
     assert table.columns[0] == "phase"
     assert [(row[0], row[-1]) for row in table.rows] == [("bare", "held"), ("tunnel", "failed")]
@@ -141,7 +147,7 @@ def test_phases_at_one_rate_are_no_repeats_of_it() -> None:
 def test_a_ladder_of_rates_stays_one_curve() -> None:
     steps = [answered(name=str(rate), phase=str(rate), rate=rate) for rate in (100.0, 200.0)]
     subject = saved(run(1, *steps), run(2, *steps))
-    _, sentence = verdict.of_runs(subject)
+    _, sentence = sentences.of_runs(subject)
     assert sentence == "It holds 200/s; no tested rate failed."
 
 
@@ -160,7 +166,7 @@ def test_held_rates_stand_beside_what_the_threads_can_answer(
     ]
     subject = saved(*records)
     few = "holds 200/s; no tested rate failed; 150/s predicted from threads and service time"
-    assert f"Few {few}. Many " in verdict.of_runs(subject)[1]
+    assert f"Few {few}. Many " in sentences.of_runs(subject)[1]
     assert subject.state
     show_sweep(subject.state)
     assert f"few: {few}\n" in capsys.readouterr().out
@@ -174,12 +180,12 @@ def test_held_rates_stand_beside_what_the_threads_can_answer(
     # Where a variant's runs have several, or one has none, there is none to name.
     records[0].predicted_rate = None
     records[2].predicted_rate = 1.0
-    assert "predicted" not in verdict.of_runs(saved(*records))[1]
+    assert "predicted" not in sentences.of_runs(saved(*records))[1]
 
 
 def test_runs_of_one_rate_with_other_values_are_no_repeats_of_it() -> None:
     records = [run(n, answered(), values={"threads": n}) for n in (1, 2)]
-    assert raw.rates_key(records) is None
+    assert tables.rates_key(records) is None
     assert "threads=1" in rendered(saved(*records), "md").replace("\\", "")
 
 
@@ -206,9 +212,9 @@ def spike(**changes: Any) -> RunRecord:
 )
 def test_the_last_answer_is_the_last_good_one(last: float | None, shown: str) -> None:
     subject = only(spike(last_good_seconds=last))
-    _, sentence = verdict.of_run(subject)
+    _, sentence = sentences.of_run(subject)
     assert (shown in sentence) if shown else ("came after" not in sentence)
-    table = raw.cells_key(subject.records)
+    table = tables.cells_key(subject.records)
     assert table
     cell = table.rows[0][list(table.columns).index("last good answer")]
     assert cell == ("12.5 s" if last else "–")
@@ -217,7 +223,7 @@ def test_the_last_answer_is_the_last_good_one(last: float | None, shown: str) ->
 def test_where_nobody_was_answered_no_last_answer_came() -> None:
     latency = Latency()
     record = spike(failures=1000, latency_seconds=latency)
-    _, sentence = verdict.of_run(only(record))
+    _, sentence = sentences.of_run(only(record))
     assert "0 of 1,000 users got a good answer" in sentence
     assert "came after" not in sentence
 
@@ -226,7 +232,7 @@ def test_each_dot_has_the_colour_of_its_own_verdict() -> None:
     words = ("fail", "inconclusive", "pass")
     records = [run(n, answered(verdict=word)) for n, word in enumerate(words)]
     for figure in by_cell(records, []):
-        for colour in (style.Colour.GOOD, style.Colour.FAILED, style.Colour.INCONCLUSIVE):
+        for colour in (signals.Colour.GOOD, signals.Colour.FAILED, signals.Colour.INCONCLUSIVE):
             assert style.shade(colour).lower() in figure.svg
     assert style.INK.lower() in figure.svg
 
@@ -249,7 +255,7 @@ def test_runs_without_a_judged_step_have_a_report(format_name: str) -> None:
     several = saved(run(2, verdict="inconclusive"), run(3, verdict="inconclusive"))
     for subject in (one, several):
         assert rendered(subject, format_name)
-    assert verdict.of_run(one) == ("inconclusive", "It has no judged step.")
+    assert sentences.of_run(one) == ("inconclusive", "It has no judged step.")
 
 
 def comparison(*records: RunRecord) -> Subject:
@@ -279,22 +285,22 @@ def test_a_comparison_does_not_count_runs_that_are_no_result() -> None:
     subject = comparison(run(1, answered()), run(2, answered()), spoiled)
     assert [record.testid for record in subject.spoiled] == [spoiled.testid]
     assert len(subject.records) == 2
-    assert any("A is a (1 run), B is b (1 run)." in said for said in background.method(subject))
-    assert f"{spoiled.testid} is no result: the target died" in background.limits(subject)
+    assert any("A is a (1 run), B is b (1 run)." in said for said in sentences.method(subject))
+    assert f"{spoiled.testid} is no result: the target died" in sentences.limits(subject)
 
 
 def test_without_an_objective_it_says_what_passed() -> None:
     subject = only(run(1, answered()))
-    said = " ".join(background.method(subject))
+    said = " ".join(sentences.method(subject))
     assert "No objective was given: a step passes when it started 98 % of its offered rate" in said
     assert "nothing is passed" not in said
     several = only(run(2, answered(name="a"), answered(name="b", rate=200.0)))
-    assert verdict.of_run(several)[1].startswith("All 2 steps passed: ")
+    assert sentences.of_run(several)[1].startswith("All 2 steps passed: ")
 
 
 def test_a_dropped_request_is_no_success() -> None:
     step = answered(dropped=1000)
-    assert success(step) == Totals.of([step]).success == 0.5
+    assert success_text(step) == Totals.of([step]).success == 0.5
     subject = only(run(1, step))
     head, row = rendered(subject, "csv").splitlines()
     assert row.split(",")[head.split(",").index("success")] == "0.5"
@@ -327,8 +333,8 @@ def test_a_run_of_which_nobody_was_answered_has_no_latency_over_time() -> None:
     record = run(1, plain_step(failures=1000, verdict="fail"), verdict="fail")
     record.save()
     points: dict[str, list[float | None]] = {signal.name: [0.0] * 10 for signal in series.LOAD}
-    points |= {signal.name: [None] * 10 for signal in (load.LATENCY_P50, load.LATENCY_P95)}
-    points[load.LATENCY_P99.name] = [None] * 10
+    points |= {signal.name: [None] * 10 for signal in (signals.LATENCY_P50, signals.LATENCY_P95)}
+    points[signals.LATENCY_P99.name] = [None] * 10
     series.Series(testid=record.testid, begun=START, step_seconds=1, points=points).save(
         record.folder
     )

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from spikelab import locks, paths
+from spikelab import paths
 from spikelab.cli import stack
 from spikelab.errors import UsageError
-from spikelab.retention import require_age
+from spikelab.history import require_age
+from spikelab.stack import locks
 from tests.unit.http_server import Server
 
 

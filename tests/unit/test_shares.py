@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 from bench.verdicts import Queue
-from spikelab.record import Verdict
-from spikelab.slo import parse_objective
-from spikelab.statistics.repeats import over_repeats
+from spikelab.objectives import Verdict, parse_objective
+from spikelab.statistics.pairs import over_repeats
 from spikelab.statistics.shares import allowed_share, fewest_requests, judge_share, share_bounds
 
 # The two-sided 90 % limits of Clopper and Pearson, whose ends are one-sided 95 % bounds.

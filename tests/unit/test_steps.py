@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from spikelab.drivers.summary import PhaseSummary
+from spikelab.drivers.base import PhaseSummary
+from spikelab.measure import build_step
 from spikelab.plans.model import Plan
-from spikelab.record import Errors, Latency
-from spikelab.steps import build_step
+from spikelab.results.run import Errors, Latency
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 

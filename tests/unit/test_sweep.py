@@ -8,13 +8,12 @@ import pytest
 
 from spikelab import paths
 from spikelab.errors import UsageError
-from spikelab.experiments import beginning
-from spikelab.experiments.cell_plans import plan_of
-from spikelab.experiments.estimate import TimeLeft
-from spikelab.experiments.state import CellState, ExperimentState
+from spikelab.experiments import session
+from spikelab.experiments.session import TimeLeft, plan_of
 from spikelab.experiments.sweep import Changes, new_state, only_rates_differ, planned
 from spikelab.plans.load import PlanSource, open_plan
-from spikelab.record import RunRecord
+from spikelab.results.experiment import CellState, ExperimentState
+from spikelab.results.run import RunRecord
 from spikelab.run import RunOptions
 from tests.unit.records import plain_record, plain_step
 
@@ -56,7 +55,7 @@ def begun(source: PlanSource) -> ExperimentState:
 
 
 def resumed(source: PlanSource, options: RunOptions = OPTIONS) -> ExperimentState | None:
-    return beginning.resume("sweep", Changes(["rate=20,40"], 2).applied(source), options)
+    return session.resume("sweep", Changes(["rate=20,40"], 2).applied(source), options)
 
 
 def test_the_command_line_changes_values_repeats_order_and_seed(source: PlanSource) -> None:
@@ -118,7 +117,7 @@ def test_the_same_command_goes_on_with_what_its_records_say(source: PlanSource) 
 def test_another_command_or_a_finished_experiment_is_not_gone_on_with(source: PlanSource) -> None:
     state = begun(source)
     assert resumed(source, RunOptions()) is None
-    assert beginning.resume("comparison", source, OPTIONS) is None
+    assert session.resume("comparison", source, OPTIONS) is None
     assert resumed(replace(source, values={**source.values, "ms": 1})) is None
     assert resumed(replace(source, sinks=["influxdb"])) is None
     assert resumed(source) is not None

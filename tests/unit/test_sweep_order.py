@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from spikelab.experiments.cells import cell_name
-from spikelab.experiments.order import ORDERS, Order, cells_in_order, draw_seed
+from spikelab.experiments.sweep import ORDERS, Order, cells_in_order, draw_seed
+from spikelab.run import cell_name
 
 RATES = {"rate": [200, 400]}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from spikelab.errors import UsageError
-from spikelab.target_settings import load_target_declaration
+from spikelab.settings import load_target_declaration
 
 DECLARATION = load_target_declaration()
 

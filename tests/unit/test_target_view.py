@@ -2,10 +2,9 @@
 
 import pytest
 
-from spikelab import target_view
-from spikelab.runtime import Endpoints
-from spikelab.target_settings import load_target_declaration
-from spikelab.target_view import TargetView
+from spikelab import target
+from spikelab.settings import Endpoints, load_target_declaration
+from spikelab.target import TargetView
 from tests.unit.http_server import Server
 
 DECLARATION = load_target_declaration()
@@ -30,7 +29,7 @@ def test_a_replica_with_other_settings_differs(server: Server, threads: int, dif
         *(none, server.url, none, none, None, None), replicas=[(replica.url, none)]
     )
     try:
-        found = target_view._differs(TargetView(endpoints), DECLARATION.resolve())
+        found = target._differs(TargetView(endpoints), DECLARATION.resolve())
     finally:
         replica.close()
     assert found == differs

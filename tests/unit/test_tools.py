@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from spikelab import paths, tools
-from spikelab.tools import Build, builds, ensure_built, target_archive, target_jar
+from spikelab import paths
+from spikelab.stack import programs
+from spikelab.stack.programs import Build, builds, ensure_built, target_archive, target_jar
 
 START_TARGET = paths.ROOT / "host" / "start-target"
 SOURCE = 'class Main { public static void main(String[] words) { System.out.println("ready"); } }\n'
@@ -46,7 +47,7 @@ def archive(jar: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Build
     monkeypatch.setattr(paths, "BUILD", tmp_path / "build")
     monkeypatch.setattr(paths, "LOGS", tmp_path / "log")
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    monkeypatch.setattr(tools, "builds", lambda: [archive_build()])
+    monkeypatch.setattr(programs, "builds", lambda: [archive_build()])
     target_jar().parent.mkdir(parents=True)
     shutil.copy(jar, target_jar())
     return archive_build()

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import psutil
 import pytest
 
-from spikelab.usage import Sample, Usage, use_between
+from spikelab.drivers.process import Usage, UsageSample, use_between
 
 BUSY = "import time\nend = time.time() + 2.5\nwhile time.time() < end: pass"
 
@@ -33,7 +33,8 @@ def test_a_busy_process_uses_about_a_core_and_an_idle_one_none() -> None:
 
 def test_use_is_of_the_stretch_alone() -> None:
     samples = [
-        Sample(t, cpu_seconds=max(0, t - 10), waited_seconds=0, memory_bytes=1) for t in range(20)
+        UsageSample(t, cpu_seconds=max(0, t - 10), waited_seconds=0, memory_bytes=1)
+        for t in range(20)
     ]
     before, after = use_between(samples, 2, 9), use_between(samples, 11, 19)
     assert before and before.cores == 0

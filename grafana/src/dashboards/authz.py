@@ -7,8 +7,8 @@ from grafana.src.panels.common import Text
 from grafana.src.panels.figures import number, state
 from grafana.src.panels.graphs import graph
 from grafana.src.panels.tables import rows
-from spikelab.signals import authz
-from spikelab.signals.core import Colour
+from grafana.src.signals import authz
+from spikelab.signals import Colour
 
 NO_TARGET = "No metrics of the target: is it running, and is its management port scraped?"
 NO_CHECK = "No check in the time shown: ./lab run authz, or widen the time range"

@@ -11,8 +11,8 @@ from grafana.src.panels.curves import curves
 from grafana.src.panels.graphs import graph
 from grafana.src.panels.tables import rows_table
 from grafana.src.queries import data_source
-from spikelab.signals import compare
-from spikelab.signals.core import Signal, Source
+from grafana.src.signals import compare
+from spikelab.signals import Signal, Source
 
 NO_RUN = "Choose two to four runs above; they are listed when they have ended"
 NO_SERIES = "Nothing in the time shown: choose runs above, zoom out, or Prometheus was away"

@@ -12,8 +12,8 @@ from grafana.src.panels.common import Text
 from grafana.src.panels.figures import words
 from grafana.src.panels.graphs import graph, timeline
 from grafana.src.panels.tables import rows
-from spikelab.signals import lab_health
-from spikelab.signals.core import Colour, Signal
+from grafana.src.signals import lab_health
+from spikelab.signals import Colour, Signal
 
 NO_PROMETHEUS = "No metrics of Prometheus itself: see ./lab status"
 NO_RUN = "No run in the time shown: start one, or widen the time range"

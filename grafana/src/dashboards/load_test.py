@@ -6,8 +6,9 @@ from grafana.src.board import new_dashboard
 from grafana.src.panels.common import Text
 from grafana.src.panels.figures import number, state
 from grafana.src.panels.graphs import distribution, graph
-from spikelab.signals import load, tomcat
-from spikelab.signals.core import Colour, Signal
+from grafana.src.signals import load, tomcat
+from spikelab import signals
+from spikelab.signals import Colour, Signal
 
 NO_RUN = "No run in the time shown: start one, or widen the time range"
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
@@ -94,11 +95,11 @@ def _answers() -> list[timeseries.Panel | heatmap.Panel]:
                 NO_RUN,
             ),
             [
-                load.GOOD_RATE,
-                load.FAILURE_RATE,
-                load.DROPPED_RATE,
-                load.STARTED_RATE,
-                load.OFFERED_RATE,
+                signals.GOOD_RATE,
+                signals.FAILURE_RATE,
+                signals.DROPPED_RATE,
+                signals.STARTED_RATE,
+                signals.OFFERED_RATE,
             ],
             width=8,
             height=GRAPH_HEIGHT,
@@ -112,11 +113,11 @@ def _answers() -> list[timeseries.Panel | heatmap.Panel]:
                 NO_RUN,
             ),
             [
-                load.LATENCY_P50,
-                load.LATENCY_P90,
-                load.LATENCY_P95,
-                load.LATENCY_P99,
-                load.LATENCY_P99_9,
+                signals.LATENCY_P50,
+                signals.LATENCY_P90,
+                signals.LATENCY_P95,
+                signals.LATENCY_P99,
+                signals.LATENCY_P99_9,
             ],
             width=8,
             height=GRAPH_HEIGHT,
@@ -146,7 +147,7 @@ def _reasons() -> list[timeseries.Panel]:
                 "sheds load. Statuses are its own answers.",
                 NO_FAILURE,
             ),
-            [load.ERRORS_BY_CLASS],
+            [signals.ERRORS_BY_CLASS],
             width=6,
             height=GRAPH_HEIGHT,
             stacked=True,
@@ -158,7 +159,7 @@ def _reasons() -> list[timeseries.Panel]:
                 "grow at a constant rate, are a queue.",
                 NO_RUN,
             ),
-            [load.USERS, load.UNDER_WAY],
+            [signals.USERS, load.UNDER_WAY],
             width=6,
             height=GRAPH_HEIGHT,
         ),
@@ -228,7 +229,7 @@ def _below() -> list[timeseries.Panel]:
                 "further users get no connection, whatever the number of threads.",
                 NO_SOCKETS,
             ),
-            [tomcat.CONNECTIONS_ESTABLISHED, tomcat.CONNECTIONS_PREDICTED],
+            [signals.CONNECTIONS_ESTABLISHED, signals.CONNECTIONS_PREDICTED],
             width=6,
             height=GRAPH_HEIGHT,
         ),

@@ -5,7 +5,8 @@ from grafana_foundation_sdk.builders import dashboard, timeseries
 from grafana.src.board import new_dashboard
 from grafana.src.panels.common import Text
 from grafana.src.panels.graphs import graph
-from spikelab.signals import load, machine, tomcat
+from grafana.src.signals import load, machine, tomcat
+from spikelab import signals
 
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
 NO_TARGET = "No metrics of the target: is it running, and is its management port scraped?"
@@ -262,7 +263,7 @@ def _files() -> timeseries.Panel:
 
 def _sockets() -> timeseries.Panel:
     shown = [
-        tomcat.CONNECTIONS_ESTABLISHED,
+        signals.CONNECTIONS_ESTABLISHED,
         machine.SOCKETS_OPENING,
         machine.SOCKETS_LEFT,
         machine.SOCKETS_CLOSING,

@@ -9,8 +9,8 @@ from grafana.src.panels.common import Text
 from grafana.src.panels.graphs import graph
 from grafana.src.panels.tables import rows_table
 from grafana.src.queries import data_source
-from spikelab.signals import runs
-from spikelab.signals.core import Signal, Source
+from grafana.src.signals import runs
+from spikelab.signals import Signal, Source
 
 NO_RUN = "No run has ended in the time shown: ./lab run PLAN, or widen the time range"
 TABLE_HEIGHT = 12

@@ -8,8 +8,8 @@ from grafana.src.panels.common import Text
 from grafana.src.panels.figures import figures
 from grafana.src.panels.graphs import graph, scatter, with_other_store
 from grafana.src.panels.tables import rows
-from spikelab.signals import raw
-from spikelab.signals.core import Colour
+from grafana.src.signals import raw
+from spikelab.signals import Colour
 
 NO_RAW = "No raw samples: run with --sink influxdb, or k6 run --out influxdb=…"
 NO_CONNECTION = "No connection opened in the time shown, or no raw samples (--sink influxdb)"

@@ -7,7 +7,8 @@ from grafana.src.board import new_dashboard
 from grafana.src.panels.common import Text
 from grafana.src.panels.graphs import graph
 from grafana.src.panels.tables import settings_table
-from spikelab.signals import tomcat
+from grafana.src.signals import tomcat
+from spikelab import signals
 
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
 NO_TARGET = "No metrics of the target: is it running, and is its management port scraped?"
@@ -46,7 +47,7 @@ def _stations() -> list[timeseries.Panel]:
                 "are turned away.",
                 NO_SOCKETS,
             ),
-            [tomcat.ACCEPT_QUEUE_DEPTH, tomcat.ACCEPT_QUEUE_LIMIT],
+            [signals.ACCEPT_QUEUE_DEPTH, tomcat.ACCEPT_QUEUE_LIMIT],
             width=WIDTH,
             height=HEIGHT,
         ),
@@ -58,9 +59,9 @@ def _stations() -> list[timeseries.Panel]:
                 NO_SOCKETS,
             ),
             [
-                tomcat.CONNECTIONS_ESTABLISHED,
+                signals.CONNECTIONS_ESTABLISHED,
                 tomcat.CONNECTIONS_MAXIMUM,
-                tomcat.CONNECTIONS_PREDICTED,
+                signals.CONNECTIONS_PREDICTED,
             ],
             width=WIDTH,
             height=HEIGHT,
@@ -72,7 +73,7 @@ def _stations() -> list[timeseries.Panel]:
                 "holds connections while it is long. After a run it must be empty again.",
                 NO_TARGET,
             ),
-            [tomcat.WORKER_QUEUE_DEPTH],
+            [signals.WORKER_QUEUE_DEPTH],
             width=WIDTH,
             height=HEIGHT,
         ),

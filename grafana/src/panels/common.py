@@ -7,7 +7,7 @@ from grafana_foundation_sdk.builders import common
 from grafana_foundation_sdk.models import common as common_model
 from grafana_foundation_sdk.models import dashboard as model
 
-from spikelab.signals.core import Colour, Signal
+from spikelab.signals import Colour, Signal
 
 Names = Mapping[str, tuple[str, Colour]]
 

@@ -5,7 +5,7 @@ from grafana_foundation_sdk.models import dashboard as model
 
 from grafana.src.panels.common import Text
 from grafana.src.queries import data_source, influx_rows
-from spikelab.signals.core import Signal, Source, Unit
+from spikelab.signals import Signal, Source, Unit
 
 # As the axis of a curve says them.
 AXIS_UNITS = {Unit.SECONDS: "s", Unit.SHARE: "share of 1", Unit.REQUESTS_PER_SECOND: "1/s"}

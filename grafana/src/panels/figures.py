@@ -11,7 +11,7 @@ from grafana_foundation_sdk.models import text as text_model
 
 from grafana.src.panels.common import Text, description, fixed, named
 from grafana.src.queries import data_source, prometheus_query, query_of, source
-from spikelab.signals.core import Colour, Signal, Source
+from spikelab.signals import Colour, Signal, Source
 
 
 def number(text: Text, signal: Signal, *, width: int, height: int) -> stat.Panel:

@@ -10,7 +10,7 @@ from grafana_foundation_sdk.models import heatmap as heatmap_model
 
 from grafana.src.panels.common import Text, description, fixed, legend, named
 from grafana.src.queries import MIXED, data_source, prometheus_query, query_of, rows_of, source
-from spikelab.signals.core import Colour, Signal, Source, Unit
+from spikelab.signals import Colour, Signal, Source, Unit
 from spikelab.units import parse_duration
 
 # A wave of answers every few seconds is one curve, a pause of this length is a gap.

@@ -10,8 +10,8 @@ from grafana_foundation_sdk.models import prometheus as prometheus_model
 
 from grafana.src.panels.common import Names, Text, description, named
 from grafana.src.queries import MIXED, data_source, influx_rows, prometheus_query, rows_of, source
-from spikelab.signals.core import Colour, Signal, Source, Unit
-from spikelab.signals.runs import Column, Rows
+from grafana.src.signals.runs import Column, Rows
+from spikelab.signals import Colour, Signal, Source, Unit
 
 Properties = list[model.DynamicConfigValue]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spikelab import paths
 from spikelab.errors import LabError
-from spikelab.runtime.grafana import find_grafana
+from spikelab.stack.programs import find_grafana
 
 FOLDER = Path(__file__).parent
 SUITE = "bookworm"

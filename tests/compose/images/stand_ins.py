@@ -23,15 +23,9 @@ import yaml
 
 from spikelab import paths
 from spikelab.errors import LabError
-from spikelab.locks import alone
-from spikelab.runtime.compose import (
-    STAND_IN_LABEL,
-    compose_command,
-    has_image,
-    inspected,
-    succeeds,
-)
-from spikelab.tools import ensure_built
+from spikelab.stack.engine import STAND_IN_LABEL, compose_command, has_image, inspected, succeeds
+from spikelab.stack.locks import alone
+from spikelab.stack.programs import ensure_built
 from tests.compose.images.recipes import BASE, CERTIFICATES, RECIPES, SUITE, Recipe
 
 _VERSION_LABEL = f"{STAND_IN_LABEL}.version"

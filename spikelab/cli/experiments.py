@@ -1,0 +1,392 @@
+"""The command sweep."""
+
+# - The command capacity.
+# - The command compare.
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from spikelab import paths
+from spikelab.cli import output
+from spikelab.cli.app import (
+    DriverOption,
+    JsonOption,
+    LabelOption,
+    OwnTargetOption,
+    PresetOption,
+    SetOption,
+    SinkOption,
+    TargetSetOption,
+    command,
+    run_options,
+)
+from spikelab.cli.output import exit_code, say_experiment, say_report
+from spikelab.cli.stack import running
+from spikelab.comparison.verdict import METRICS, QuestionOptions
+from spikelab.console import out, say
+from spikelab.errors import (
+    EXIT_FAILED,
+    EXIT_INCONCLUSIVE,
+    EXIT_OK,
+    EXIT_SLO_MISSED,
+    UsageError,
+    did_you_mean,
+)
+from spikelab.experiments import session
+from spikelab.experiments.sweep import (
+    ORDERS,
+    Changes,
+    end,
+    new_state,
+    planned,
+    run_cells,
+    without_valid_run,
+)
+from spikelab.experiments.sweep import run as run_of_sweep
+from spikelab.history import write_confidence
+from spikelab.plans.load import PlanSource, open_plan, plan_files
+from spikelab.report.tables import show_sweep
+from spikelab.results.comparison import ComparisonRecord
+from spikelab.results.experiment import ExperimentState
+from spikelab.results.run import read_record
+from spikelab.run import RunOptions
+from spikelab.stack.base import Runtime
+from spikelab.stack.choice import current
+from spikelab.stores import InfluxDB
+from spikelab.units import show_duration
+
+FreshOption = Annotated[
+    bool, typer.Option("--fresh", help="start anew instead of going on where it was interrupted")
+]
+
+
+@command("sweep")
+def sweep(
+    plan: Annotated[str, typer.Argument(help="a ready plan's name, or a file")],
+    preset: PresetOption = None,
+    assignments: SetOption = None,
+    values: Annotated[
+        list[str] | None,
+        typer.Option("--values", metavar="KEY=A,B,…", help="what a parameter is set to in turn"),
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option("--repeats", min=1, max=1000, help="runs of each cell")
+    ] = None,
+    order: Annotated[str | None, typer.Option("--order", help=", ".join(ORDERS))] = None,
+    seed: Annotated[
+        int | None, typer.Option("--seed", min=0, help="by which blocks are shuffled")
+    ] = None,
+    target_settings: TargetSetOption = None,
+    labels: LabelOption = None,
+    json_file: JsonOption = None,
+    driver: DriverOption = None,
+    sinks: SinkOption = None,
+    fresh: FreshOption = False,
+    i_own_this_target: OwnTargetOption = False,
+) -> None:
+    """Run a plan over values, variants and repeats; the same command goes on with a stopped one.
+
+    Exit 0: all within the SLO, 99: missed by some, 3: inconclusive, 1: some without a valid run.
+    """
+    if order is not None and order not in ORDERS:
+        raise UsageError(f"--order {order}: unknown order{did_you_mean(order, ORDERS)}")
+    changes = Changes(values or [], repeats, order, seed)
+    source = changes.applied(open_plan(plan, assignments or [], driver, sinks or [], preset))
+    options = run_options(labels, target_settings, i_own_this_target)
+    output.prepare(json_file)
+    state = new_state(source, options)
+    session.check_cells(source, options, state.cells)
+    runtime = running()
+    if not fresh:
+        state = session.resume("sweep", source, options) or state
+    seconds = planned(source, state)
+    say_what_comes(state, seconds)
+    _run(runtime, source, options, state, seconds, json_file)
+    raise typer.Exit(_exit_code(state))
+
+
+def say_what_comes(state: ExperimentState, seconds: Sequence[float]) -> None:
+    """Which experiment goes on, how many runs are left and how long they take."""
+    done = sum(cell.done for cell in state.cells)
+    if done or any(cell.attempts for cell in state.cells):
+        say(f"going on with {state.experiment}: {done} of {len(state.cells)} runs are done")
+    left = [s for cell, s in zip(state.cells, seconds, strict=True) if not cell.done]
+    runs = "1 run" if len(left) == 1 else f"{len(left)} runs"
+    say(f"{runs}, about {show_duration(sum(left))}")
+
+
+def _run(
+    runtime: Runtime,
+    source: PlanSource,
+    options: RunOptions,
+    state: ExperimentState,
+    seconds: Sequence[float],
+    json_file: Path | None,
+) -> None:
+    """Runs what is left, then shows what there is, also when it was stopped."""
+    try:
+        with session.open_session(runtime, source, options, state) as going:
+            run_of_sweep(going, seconds)
+    finally:
+        if any(cell.done for cell in state.cells):
+            show_sweep(state)
+            if json_file is not None:
+                write_experiment(json_file, state)
+    say_experiment(runtime, state)
+    say_report(state.experiment)
+
+
+def write_experiment(json_file: Path, state: ExperimentState) -> None:
+    """The state with its runs' records."""
+    runs = [record.to_json() for record in state.records()]
+    output.write_or_warn(json_file, {**state.to_json(), "runs": runs})
+
+
+def _exit_code(state: ExperimentState) -> int:
+    missing = without_valid_run(state)
+    if missing:
+        out.print(f"{state.reason}; the same command tries again")
+        return EXIT_FAILED
+    return exit_code(state.records())
+
+
+@command("capacity")
+def capacity(
+    plan: Annotated[str, typer.Argument(help="a ready plan's name, or a file")] = "capacity",
+    preset: PresetOption = None,
+    assignments: SetOption = None,
+    target_settings: TargetSetOption = None,
+    limits: Annotated[
+        list[str] | None,
+        typer.Option("--limit", metavar="LIMIT", help="of the target's resources: 'cpu < 80%'"),
+    ] = None,
+    slo: Annotated[
+        list[str] | None,
+        typer.Option("--slo", metavar="OBJECTIVE", help="instead of the plan's: 'p95 < 1s'"),
+    ] = None,
+    driver: DriverOption = None,
+    labels: LabelOption = None,
+    json_file: JsonOption = None,
+    fresh: FreshOption = False,
+    i_own_this_target: OwnTargetOption = False,
+) -> None:
+    """Search the highest rate that meets the SLO and the limits on resources.
+
+    Exit 0: found, 3: inconclusive, or not between the rates that were allowed.
+    """
+    # SciPy, behind the verdicts, takes half a second to import.
+    from spikelab.experiments.capacity import (  # noqa: PLC0415
+        CapacityQuestion,
+        known_steps,
+    )
+    from spikelab.experiments.capacity import run as run_of_capacity  # noqa: PLC0415
+    from spikelab.report.tables import show_capacity  # noqa: PLC0415
+    from spikelab.results.experiment import CapacityAnswer  # noqa: PLC0415
+
+    source = open_plan(plan, assignments or [], driver, preset=preset)
+    question = CapacityQuestion.of(source, limits or [], slo or [])
+    options = run_options(labels, target_settings, i_own_this_target)
+    output.prepare(json_file)
+    question.check(options)
+    question.warn_of_short_steps()
+    runtime = running()
+    state = None if fresh else session.resume("capacity", question.source, options)
+    if state is not None:
+        done = len(known_steps(question, state))
+        say(f"going on with {state.experiment}: {done} steps are done")
+    state = state or session.begin("capacity", question.source, options)
+    try:
+        found = run_of_capacity(runtime, question, options, state)
+    finally:
+        # What there is, also when it was stopped.
+        if state.answer:
+            show_capacity(CapacityAnswer.model_validate(state.answer), list(state.records()))
+        if json_file is not None and state.cells:
+            write_experiment(json_file, state)
+    say_experiment(runtime, state)
+    say_report(state.experiment)
+    raise typer.Exit(EXIT_OK if found.outcome == "found" else EXIT_INCONCLUSIVE)
+
+
+# What judges needs SciPy, which takes a while to import: functions import it where they need it.
+
+
+@command("compare")
+def compare(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PLAN | A B | ID",
+            help="a plan, to run its variants; two runs, experiments or EXPERIMENT:variant; or "
+            "one of these, against the baseline of its plan",
+        ),
+    ] = None,
+    baseline: Annotated[
+        str | None, typer.Option("--baseline", metavar="ID", help="mark it as its plan's baseline")
+    ] = None,
+    aa: Annotated[
+        bool, typer.Option("--aa", help="run identical arms: the lab's own noise on this machine")
+    ] = False,
+    primary: Annotated[str | None, typer.Option(help=f"what decides: {', '.join(METRICS)}")] = None,
+    metrics: Annotated[
+        str | None, typer.Option(metavar="NAME,…", help="what else is compared")
+    ] = None,
+    margin: Annotated[
+        str | None, typer.Option(metavar="SHARE", help="what does not matter, such as 5%")
+    ] = None,
+    at: Annotated[
+        list[str] | None,
+        typer.Option("--at", metavar="KEY=VALUE", help="the swept value that decides"),
+    ] = None,
+    a: Annotated[str | None, typer.Option("--a", help="the variant that is A")] = None,
+    b: Annotated[list[str] | None, typer.Option("--b", help="a variant that is B")] = None,
+    preset: PresetOption = None,
+    assignments: SetOption = None,
+    target_settings: TargetSetOption = None,
+    labels: LabelOption = None,
+    driver: DriverOption = None,
+    fresh: FreshOption = False,
+    json_file: Annotated[
+        Path | None,
+        typer.Option("--json", metavar="FILE", help="write the comparison there too; - prints it"),
+    ] = None,
+    i_own_this_target: OwnTargetOption = False,
+) -> None:
+    """Say whether B is better or worse than A, equivalent, or inconclusive.
+
+    Exit 0: better, equivalent or without a verdict; 99: worse; 3: inconclusive.
+    """
+    output.prepare(json_file)
+    asked = QuestionOptions(primary, metrics, margin, at or [])
+    plan = _plan_among(names or [])
+    if plan is not None and baseline is None:
+        options = run_options(labels, target_settings, i_own_this_target)
+        source = open_plan(plan, assignments or [], driver, (), preset)
+        _finish(_of_plan(source, options, asked, _Sides(aa, a, b or []), fresh), json_file)
+    _refuse_what_plans_take(
+        {"--aa": aa, "--a": a, "--b": b, "--preset": preset, "--set": assignments}
+        | {"--target-set": target_settings, "--label": labels, "--driver": driver}
+        | {"--fresh": fresh}
+    )
+    if baseline is not None:
+        if json_file or asked != QuestionOptions(None, None, None, []):
+            raise UsageError(f"--baseline {baseline}: this only marks it: leave out how to compare")
+        _mark(baseline, names or [])
+    else:
+        _finish([_of_finished(names or [], asked)], json_file)
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """Which arms a plan is run with; without any of it the first variant against each other."""
+
+    identical: bool
+    a: str | None
+    b: Sequence[str]
+
+
+def _plan_among(names: Sequence[str]) -> str | None:
+    """The one name, where it is that of a plan or of a file of one."""
+    if len(names) != 1:
+        return None
+    name = names[0]
+    file = name.endswith((".yaml", ".yml")) or "/" in name
+    return name if file or name in plan_files() else None
+
+
+def _refuse_what_plans_take(given: Mapping[str, object]) -> None:
+    for option, value in given.items():
+        if value:
+            raise UsageError(f"{option}: this is for a plan whose variants are run")
+
+
+def _mark(name: str, others: Sequence[str]) -> None:
+    from spikelab.comparison.pairing import mark_baseline  # noqa: PLC0415
+
+    if others:
+        raise UsageError(f"--baseline {name}: this marks it alone: leave out {' '.join(others)}")
+    arm = mark_baseline(name)
+    out.print(f"{arm.name} is the baseline of {arm.plan}")
+
+
+def _of_finished(names: Sequence[str], asked: QuestionOptions) -> ComparisonRecord:
+    from spikelab.comparison import pairing  # noqa: PLC0415
+    from spikelab.comparison.verdict import compare as compare_of_verdict  # noqa: PLC0415
+
+    if not 1 <= len(names) <= 2:
+        raise UsageError("name a plan, two things to compare, or one: ./lab compare --help")
+    a, b = pairing.two_arms(names)
+    return compare_of_verdict(a, b, asked.of_runs(b.plan))
+
+
+def _of_plan(
+    source: PlanSource, options: RunOptions, asked: QuestionOptions, sides: _Sides, fresh: bool
+) -> list[ComparisonRecord]:
+    """Runs what is left of the comparison, and judges it."""
+    from spikelab.comparison.verdict import (  # noqa: PLC0415
+        answer,
+        kept_answer,
+        new_state,
+        noise_answer,
+    )
+    from spikelab.comparison.verdict import identical as identical_of_verdict  # noqa: PLC0415
+    from spikelab.comparison.verdict import sides as sides_of_verdict  # noqa: PLC0415
+
+    question = asked.of(source.plan().compare)
+    if sides.identical:
+        if sides.a or sides.b:
+            raise UsageError("--aa: identical arms are the plan's first variant: no --a, no --b")
+        source = identical_of_verdict(source, question)
+    else:
+        source = sides_of_verdict(source, sides.a, sides.b)
+    state = new_state(source, options, question)
+    session.check_cells(source, options, state.cells)
+    runtime = running()
+    if not fresh:
+        state = session.resume("comparison", source, options) or state
+    seconds = planned(source, state)
+    say_what_comes(state, seconds)
+    with session.open_session(runtime, source, options, state) as going:
+        run_cells(going, seconds)
+        if sides.identical:
+            records = [noise_answer(state, question)]
+        else:
+            records = answer(state, source, question)
+        state.answer = kept_answer(records)
+        end(going)
+    say_experiment(runtime, state)
+    return records
+
+
+def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoReturn:
+    """Keeps, shows and reports the comparisons; ends with the worst verdict."""
+    from spikelab.comparison.verdict import overall  # noqa: PLC0415
+    from spikelab.report.tables import show_comparison  # noqa: PLC0415
+
+    for record in records:
+        path = record.save()
+        _keep_confidence(record)
+        show_comparison(record)
+        out.print(f"comparison {paths.shown(path)}")
+        say_report(record.comparison)
+    if json_file is not None:
+        found = [record.to_json() for record in records]
+        output.write_or_warn(json_file, found[0] if len(found) == 1 else {"comparisons": found})
+    verdict = None if records[0].noise else overall(records)
+    codes = {"worse": EXIT_SLO_MISSED, "inconclusive": EXIT_INCONCLUSIVE}
+    raise typer.Exit(codes.get(verdict or "", EXIT_OK))
+
+
+def _keep_confidence(record: ComparisonRecord) -> None:
+    """In the history of B's runs. Identical arms say nothing of a run, nor do imported ones have a
+    history."""
+    from spikelab.comparison.verdict import confidence  # noqa: PLC0415
+
+    influxdb = current().endpoints().influxdb
+    if record.deciding is None or record.noise or influxdb is None:
+        return
+    runs = [run for name in record.b.runs if (run := read_record(name)) and not run.imported]
+    write_confidence(runs, confidence(record.deciding), InfluxDB(influxdb))

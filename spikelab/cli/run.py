@@ -1,0 +1,114 @@
+"""Commands for runs: run, demo, runs, plans, import."""
+
+# - The demo: a spike whose fate one Tomcat setting decides.
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from spikelab import paths
+from spikelab.cli import output
+from spikelab.cli.app import (
+    DriverOption,
+    JsonOption,
+    LabelOption,
+    OwnTargetOption,
+    PresetOption,
+    RuntimeOption,
+    SetOption,
+    SinkOption,
+    TargetSetOption,
+    command,
+    run_options,
+)
+from spikelab.cli.output import dashboard_url, exit_code, say_report
+from spikelab.cli.stack import running, start
+from spikelab.comparison.pairing import baselines
+from spikelab.console import out, say
+from spikelab.experiments import session
+from spikelab.experiments.session import close_abandoned, run_all
+from spikelab.plans.load import open_plan
+from spikelab.report import tables
+from spikelab.results.run import RunRecord, all_records
+from spikelab.run import RunOptions
+from spikelab.stack.base import Runtime
+from spikelab.stack.choice import current
+from spikelab.stack.locks import no_run
+
+
+@command("demo")
+def demo(runtime: RuntimeOption = None, json_file: JsonOption = None) -> None:
+    """Start the stack and run 1,000 users on 200 worker threads, then on 500."""
+    output.prepare(json_file)
+    started = start(runtime)
+    _finish(started, run_demo(started), json_file)
+
+
+@command("run")
+def run(
+    plan: Annotated[str, typer.Argument(help="a ready plan's name, or a file")],
+    preset: PresetOption = None,
+    assignments: SetOption = None,
+    target_settings: TargetSetOption = None,
+    labels: LabelOption = None,
+    json_file: JsonOption = None,
+    driver: DriverOption = None,
+    sinks: SinkOption = None,
+    live: Annotated[bool, typer.Option(help="serve k6's own dashboard during the run")] = False,
+    i_own_this_target: OwnTargetOption = False,
+) -> None:
+    """Run a plan and judge it. Exit 0: within the SLO, 99: missed, 3: inconclusive."""
+    source = open_plan(plan, assignments or [], driver, sinks or [], preset)
+    options = run_options(labels, target_settings, i_own_this_target, live)
+    output.prepare(json_file)
+    session.check_plan(source, options)
+    runtime = running()
+    _finish(runtime, session.run_all(runtime, source, options), json_file)
+
+
+def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None) -> NoReturn:
+    """Runs, then shows what there is, also when a later run fails; ends with the worst verdict."""
+    records: list[RunRecord] = []
+    try:
+        records.extend(runs)
+    finally:
+        if records:
+            _show(runtime, records, json_file)
+    raise typer.Exit(exit_code(records))
+
+
+def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) -> None:
+    tables.show_results(records)
+    grafana = runtime.endpoints().grafana
+    for record in records:
+        if grafana:
+            out.print(f"dashboard  {dashboard_url(grafana, record)}")
+        out.print(f"record     {paths.shown(record.folder / 'run.json')}")
+    if json_file is not None:
+        output.write_or_warn(json_file, session.result(records))
+    say_report(records[0].experiment or records[0].testid)
+
+
+@command("runs")
+def runs() -> None:
+    """List the recorded runs, newest first."""
+    with no_run() as idle:
+        if idle:
+            close_abandoned(current().endpoints().influxdb)
+    tables.show_runs(list(all_records()))
+    for plan, name in baselines().items():
+        out.print(f"baseline of {plan}: {name}")
+
+
+@command("plans")
+def plans() -> None:
+    """List the ready plans."""
+    tables.show_plans()
+
+
+def run_demo(runtime: Runtime) -> Iterator[RunRecord]:
+    """Both runs of plans/demo.yaml."""
+    source = open_plan("demo")
+    say(f"demo: {source.plan().about}")
+    return run_all(runtime, source, RunOptions())

@@ -1,0 +1,418 @@
+"""One side of a comparison: what was measured where, in which repeat, and what spoils it."""
+
+# - Which run of A is compared with which of B: those of the same place and the same repeat.
+# - Places: where in an experiment two runs are comparable, such as ``rate=600``.
+# - What a name on the command line means: a run, an experiment, ``EXPERIMENT:variant``, or the
+#   plan's ``baseline``; the beginning of a name is enough where there is no other like it.
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from spikelab import paths
+from spikelab.errors import UsageError, did_you_mean
+from spikelab.plans.load import plan_files
+from spikelab.results.experiment import FILE, ExperimentState, read_state
+from spikelab.results.run import RunRecord, Scalar, Step, read_record, write_json
+
+# By name: swept parameters, and `phase` or `variant` where that alone tells two steps apart.
+Place = Mapping[str, Scalar]
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One judged step of one run. `trouble`: why it is no measurement."""
+
+    place: Place
+    repeat: int
+    record: RunRecord
+    step: Step
+    trouble: str | None = None
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A or B. `experiment` is None for a single run; `variant` where it is one of several.
+
+    `order`: in which the experiment took its variants; None where the lab did not run it.
+    """
+
+    name: str
+    plan: str
+    experiment: str | None
+    variant: str | None
+    samples: tuple[Sample, ...]
+    order: str | None = None
+
+    @property
+    def single(self) -> bool:
+        return len({sample.record.testid for sample in self.samples}) == 1
+
+    @property
+    def records(self) -> list[RunRecord]:
+        """Its runs, each once, in the order of the samples."""
+        return list({sample.record.testid: sample.record for sample in self.samples}.values())
+
+
+def arm_of_run(record: RunRecord) -> Arm:
+    """A single run, whatever experiment it belongs to: its place and repeat are then its own."""
+    samples = tuple(
+        replace(sample, repeat=1, place=_only(sample.place, PHASE)) for sample in samples_of(record)
+    )
+    return Arm(record.testid, record.plan, None, None, samples)
+
+
+def arm_of_experiment(
+    name: str,
+    records: Sequence[RunRecord],
+    variant: str | None = None,
+    order: str | None = None,
+) -> Arm:
+    """All runs of an experiment, or those of one variant; without one, a place names its own."""
+    variants = dict.fromkeys(step.variant for record in records for step in record.steps)
+    samples = [sample for record in records for sample in samples_of(record)]
+    if variant is not None:
+        samples = [sample for sample in samples if sample.step.variant == variant]
+    elif len(variants) > 1:
+        samples = [
+            replace(sample, place={**sample.place, VARIANT: sample.step.variant or ""})
+            for sample in samples
+        ]
+    shown = name if variant is None else f"{name}:{variant}"
+    return Arm(shown, records[0].plan, name, variant, tuple(samples), order)
+
+
+def samples_of(record: RunRecord) -> Iterator[Sample]:
+    """The judged steps of a run. One of an import has its rate for a place."""
+    for step in record.steps:
+        place: dict[str, Scalar] = dict(record.values)
+        if record.imported and step.offered_rate is not None:
+            place["rate"] = step.offered_rate
+        if len(record.steps) > 1:
+            place[PHASE] = step.name
+        yield Sample(place, step.repeat, record, step, _trouble(record, step))
+
+
+def _trouble(record: RunRecord, step: Step) -> str | None:
+    if not record.valid:
+        return "invalid: " + "; ".join(record.reasons)
+    limited = step.generator.limited
+    if limited or (limited is None and record.generator.limited):
+        return "the driver was the limit of this run"
+    if step.verdict == "inconclusive" and not record.imported:
+        # Its load was not the one that was asked for, so neither are its figures.
+        return "the driver was behind its schedule"
+    return None
+
+
+def _only(place: Place, name: str) -> Place:
+    return {name: place[name]} if name in place else {}
+
+
+def variants_of(records: Iterable[RunRecord]) -> list[str]:
+    """The names of the variants that were run, in the order of their first runs."""
+    found = (step.variant for record in records for step in record.steps)
+    return list(dict.fromkeys(name for name in found if name))
+
+
+_MOST_NAMED = 6
+
+
+@dataclass(frozen=True)
+class RunPair:
+    """A's run and B's of one repeat; None: there is none. With `trouble` it gives no figures."""
+
+    repeat: int
+    a: Sample | None
+    b: Sample | None
+
+    @property
+    def trouble(self) -> list[str]:
+        found = []
+        for name, sample in (("A", self.a), ("B", self.b)):
+            if sample is None:
+                found.append(f"{name} has no such run")
+            elif sample.trouble:
+                found.append(f"{name}, {sample.record.testid}: {sample.trouble}")
+        return found
+
+
+@dataclass(frozen=True)
+class Paired:
+    """All pairs of one place, by repeat."""
+
+    place: Place
+    pairs: tuple[RunPair, ...]
+
+    @property
+    def both(self) -> int:
+        """How many of them have a run on either side."""
+        return sum(pair.a is not None and pair.b is not None for pair in self.pairs)
+
+
+def pair_up(a: Arm, b: Arm) -> list[Paired]:
+    """By place, in A's order; places of one side alone are left out. Raises UsageError."""
+    if a.name == b.name:
+        raise UsageError(f"{a.name}: A and B are the same")
+    ours_of, theirs_of = ({sample.record.testid for sample in arm.samples} for arm in (a, b))
+    if ours_of & theirs_of:
+        raise UsageError(f"{a.name} and {b.name} have runs in common: name two different things")
+    ours, theirs = _by_place(a), _by_place(b)
+    common = [place for place in ours if place in theirs]
+    if not common:
+        _refuse(a, b)
+    return [
+        Paired(
+            next(iter(ours[place].values())).place,
+            tuple(
+                RunPair(repeat, ours[place].get(repeat), theirs[place].get(repeat))
+                for repeat in sorted({*ours[place], *theirs[place]})
+            ),
+        )
+        for place in common
+    ]
+
+
+def interleaved(a: Arm, b: Arm) -> bool | None:
+    """Whether the lab took A's and B's runs in turn; None for imported ones: it cannot know."""
+    if not a.experiment or a.experiment != b.experiment:
+        return False
+    return None if a.order is None else True
+
+
+def notes(a: Arm, b: Arm) -> list[str]:
+    """What a reader has to know about the pairs, a line each."""
+    found = []
+    if a.plan != b.plan:
+        found.append(f"A is of the plan {a.plan}, B of {b.plan}")
+    match interleaved(a, b):
+        case None:
+            found.append("imported runs: whether A's and B's were taken in turn is not known")
+        case False:
+            found.append(
+                "A's and B's runs were not interleaved: what changed on the machine between them "
+                "is part of the difference"
+            )
+    if a.order == "as-written" and interleaved(a, b):
+        found.append("A ran before B in every repeat (order: as-written)")
+    for name, one, other in (("A", a, b), ("B", b, a)):
+        there = _by_place(other)
+        alone = [show(found[1].place) for found in _firsts(one) if found[0] not in there]
+        if alone:
+            more = ", …" if len(alone) > _MOST_NAMED else ""
+            found.append(f"only {name} was run at {', '.join(alone[:_MOST_NAMED])}{more}")
+    return found
+
+
+_ByPlace = dict[tuple[tuple[str, str], ...], dict[int, Sample]]
+
+
+def _by_place(arm: Arm) -> _ByPlace:
+    found: _ByPlace = {}
+    for sample in arm.samples:
+        found.setdefault(key(sample.place), {})[sample.repeat] = sample
+    return found
+
+
+def _firsts(arm: Arm) -> Sequence[tuple[tuple[tuple[str, str], ...], Sample]]:
+    return [(place, next(iter(samples.values()))) for place, samples in _by_place(arm).items()]
+
+
+def _refuse(a: Arm, b: Arm) -> None:
+    for one, other in ((a, b), (b, a)):
+        variants = [s.place[VARIANT] for s in one.samples if VARIANT in s.place]
+        if variants and not any(VARIANT in sample.place for sample in other.samples):
+            names = ", ".join(f"{one.name}:{name}" for name in dict.fromkeys(variants))
+            raise UsageError(f"{one.name} has several variants: say which one: {names}")
+    raise UsageError(
+        f"{a.name} and {b.name} have no place in common: A was run at {_shown(a)}, B at {_shown(b)}"
+    )
+
+
+def _shown(arm: Arm) -> str:
+    return ", ".join(show(sample.place) or "no swept value" for _, sample in _firsts(arm))
+
+
+PHASE = "phase"
+VARIANT = "variant"
+
+
+def show(place: Place) -> str:
+    """``rate=600 phase=steady``; empty for the only place there is."""
+    return " ".join(f"{name}={_plain(value)}" for name, value in place.items())
+
+
+def parse(assignments: Iterable[tuple[str, str]]) -> Place:
+    """A place as a user writes it: numbers are numbers, whatever their form."""
+    found: dict[str, Scalar] = {}
+    for name, text in assignments:
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def _plain(value: Scalar) -> Scalar:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def key(place: Place) -> tuple[tuple[str, str], ...]:
+    """What makes two places the same: 600 and 600.0 are."""
+    return tuple(sorted((name, str(_plain(value))) for name, value in place.items()))
+
+
+def primary_place(places: Sequence[Place], asked: Place) -> Place:
+    """The one that decides. Raises UsageError listing what there is to choose from."""
+    wanted = set(key(asked))
+    matching = [place for place in places if wanted <= set(key(place))]
+    if len(matching) == 1:
+        return matching[0]
+    choices = "; ".join(f"--at {_values(places, name)}" for name in _names(places))
+    if not matching:
+        raise UsageError(
+            f"--at {show(asked)}: A and B were not both run there"
+            + (f": {choices}" if choices else ": leave it out, nothing was swept")
+        )
+    raise UsageError(
+        f"A and B were run at {len(matching)} places, and one of them must decide: {choices}"
+        " (or compare.at in the plan)"
+    )
+
+
+def _names(places: Iterable[Place]) -> list[str]:
+    return list(dict.fromkeys(name for place in places for name in place))
+
+
+def _values(places: Iterable[Place], name: str) -> str:
+    values = dict.fromkeys(str(_plain(place[name])) for place in places if name in place)
+    return f"{name}={'|'.join(values)}"
+
+
+BASELINE = "baseline"
+_SOURCES_MOST_NAMED = 5
+
+
+def find(name: str) -> Arm:
+    """The arm of that name. Raises UsageError when there is none, or more than one."""
+    base, colon, variant = name.partition(":")
+    runs = _folders("run.json")
+    states = _folders(FILE)
+    found = _matching(base, [*states, *runs])
+    if found is None:
+        known = [*states, *runs, *plan_files()]
+        raise UsageError(f"there is no run and no experiment '{base}'{_near(base, known)}")
+    if found in states:
+        return _of_state(found, variant if colon else None)
+    record = read_record(found)
+    if record is None or not record.steps:
+        why = "; ".join(record.reasons) if record else "its record cannot be read"
+        raise UsageError(f"{found}: there is nothing to compare: {why}")
+    if colon:
+        raise UsageError(f"{name}: {found} is a single run, which has no variants to choose from")
+    return arm_of_run(record)
+
+
+def arm_of_state(state: ExperimentState, variant: str | None = None) -> Arm:
+    """An experiment's runs as its state lists them, also those that were no result.
+
+    Raises UsageError.
+    """
+    records = []
+    for cell in state.cells:
+        testid = cell.testid or next(reversed(cell.attempts), None)
+        if testid is not None and (record := read_record(testid)) is not None and record.steps:
+            records.append(record)
+    return _of_records(state.experiment, records, variant, state.order)
+
+
+def _of_state(name: str, variant: str | None) -> Arm:
+    state = read_state(name)
+    if state is None:
+        raise UsageError(f"{paths.shown(paths.RESULTS / name / FILE)}: cannot be read")
+    return arm_of_state(state, variant)
+
+
+def _of_records(name: str, records: Sequence[RunRecord], variant: str | None, order: str) -> Arm:
+    if not records:
+        raise UsageError(f"{name}: none of its runs has figures")
+    known = variants_of(records)
+    if variant is not None and variant not in known:
+        cure = did_you_mean(variant, known) if known else " (it has no variants)"
+        raise UsageError(f"{name} has no variant '{variant}'{cure}")
+    # Of an import it is the order of its files.
+    return arm_of_experiment(name, records, variant, None if records[0].imported else order)
+
+
+def _matching(name: str, names: Iterable[str]) -> str | None:
+    """The name itself, or the only one that begins so. Raises UsageError for several."""
+    known = list(dict.fromkeys(names))
+    if name in known:
+        return name
+    beginning = [each for each in known if name and each.startswith(name)]
+    if len(beginning) > 1:
+        more = ", …" if len(beginning) > _SOURCES_MOST_NAMED else ""
+        raise UsageError(
+            f"'{name}' is the beginning of {len(beginning)} names: write more of it "
+            f"({', '.join(beginning[:_SOURCES_MOST_NAMED])}{more})"
+        )
+    return beginning[0] if beginning else None
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    near = did_you_mean(name, known) if known else ""
+    return near if near.startswith(" (did") else ": ./lab runs lists what there is"
+
+
+def _folders(file: str) -> list[str]:
+    return [path.parent.name for path in sorted(paths.RESULTS.glob(f"*/{file}"), reverse=True)]
+
+
+def mark_baseline(name: str) -> Arm:
+    """Makes this the reference of its plan, instead of another. Raises UsageError."""
+    arm = find(name)
+    write_json(_marks_file(), {**baselines(), arm.plan: arm.name})
+    return arm
+
+
+def baselines() -> dict[str, str]:
+    """By plan, the name of its reference. Raises UsageError."""
+    try:
+        found = json.loads(_marks_file().read_bytes())
+        return {str(plan): str(name) for plan, name in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, AttributeError) as error:
+        file = paths.shown(_marks_file())
+        raise UsageError(f"{file}: this is no list of baselines: remove it") from error
+
+
+def two_arms(names: Sequence[str]) -> tuple[Arm, Arm]:
+    """A and B by their names; of one name alone, A is the baseline of its plan.
+
+    Raises UsageError.
+    """
+    a, b = names if len(names) == 2 else (BASELINE, names[0])
+    if b == BASELINE:
+        arm = find(a)
+        return arm, _baseline_for(arm)
+    arm = find(b)
+    return (_baseline_for(arm) if a == BASELINE else find(a)), arm
+
+
+def _baseline_for(arm: Arm) -> Arm:
+    marked = baselines().get(arm.plan)
+    if marked is not None:
+        return find(marked)
+    cure = "mark one with ./lab compare --baseline ID"
+    variants = variants_of(arm.records)
+    if len(variants) > 1:
+        names = " ".join(f"{arm.name}:{variant}" for variant in variants[:2])
+        cure += f", or compare its variants: ./lab compare {names}"
+    raise UsageError(f"plan {arm.plan} has no baseline: {cure}")
+
+
+def _marks_file() -> Path:
+    return paths.RESULTS / "baseline.json"

@@ -1,1 +1,0 @@
-"""Figures of reports: matplotlib's, as SVG that stands in a page."""

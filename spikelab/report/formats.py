@@ -1,0 +1,366 @@
+"""Reports: a run, a sweep, a capacity search or a comparison as one HTML page, Markdown, CSV or
+JUnit XML. They read the results folder alone, never a store.
+
+What is heavy (matplotlib, Jinja2) is imported when a report is made.
+"""
+
+# - The report as one HTML page that needs nothing beside it: no script, no request, no font.
+# - The report as Markdown, short enough for the summary of a CI job.
+# - A row a run as CSV, in the form that Apache Otava's CSV importer reads (docs/report.md).
+#   Otava converts every column that it is told to read as a metric: one without a value would
+#   stop it, so a run that is no result has no row, and what was not measured is empty.
+# - The report as JUnit XML: a test case for each objective of each step. A missed objective is
+#   a failure. A step that decided nothing is skipped: it is no fault of the service; nor is a
+#   run that was not made. A run that is no result is an error, unless another one of its cell
+#   is.
+import csv
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import cache
+from io import StringIO
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
+from markupsafe import Markup
+
+from spikelab.prediction.check import predicted_rates
+from spikelab.report import words
+from spikelab.report.figures import (
+    by_cell,
+    errors_by_class,
+    over_rate,
+    over_time,
+    percentiles,
+    predicted,
+    search,
+)
+from spikelab.report.sentences import content
+from spikelab.report.style import Figure
+from spikelab.report.tables import SIGNS, Content, ReportTable, capacity_of, searching
+from spikelab.report.words import ObjectiveCheck, checks, curves
+from spikelab.results.lookup import Subject, find
+from spikelab.results.run import RunRecord, Step, Totals, write_whole
+from spikelab.run import cell_name
+from spikelab.series import load_series
+
+FILE = "report.html"
+# Format to file name, where none is given.
+FORMATS = {"html": FILE, "md": "report.md", "csv": "report.csv", "junit": "report.xml"}
+
+
+def write_report(name: str) -> Path:
+    """Makes the HTML report of a run or an experiment by its name: results/<name>/report.html.
+
+    Raises UsageError when there is no such run, OSError when it cannot be written.
+    """
+    subject = find(name)
+    path = subject.folder / FILE
+    write_whole(path, rendered(subject, "html"))
+    return path
+
+
+def rendered(subject: Subject, format_name: str) -> str:
+    """A report in one of `FORMATS`."""
+    # ruff: noqa: PLC0415
+    match format_name:
+        case "html":
+            return html(subject)
+        case "md":
+            return markdown(subject)
+        case "csv":
+            return rows_of(subject)
+        case "junit":
+            return junit(subject)
+    raise ValueError(format_name)
+
+
+# Words of cells that are coloured like verdicts.
+_MARKS = {
+    **dict.fromkeys(("pass", "held", "better", "equivalent"), "good"),
+    **dict.fromkeys(("fail", "failed", "invalid", "worse"), "bad"),
+    **dict.fromkeys(("inconclusive", "not reached"), "open"),
+}
+_FOLDER = Path(__file__).parent / "templates"
+
+
+def html(subject: Subject) -> str:
+    """The whole page. Everything from records is escaped; figures are our own SVG."""
+    said = content(subject)
+    meaning, sign = SIGNS[said.word]
+    return _template().render(
+        report=said,
+        meaning=meaning,
+        sign=sign,
+        marks=_MARKS,
+        figures=[(figure, Markup(figure.svg)) for figure in figures(subject)],
+        css=Markup((_FOLDER / "page.css").read_text(encoding="utf-8")),
+    )
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(_FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("page.html.j2")
+
+
+def figures(subject: Subject) -> list[Figure]:
+    """What is drawn of it, in order."""
+    if subject.comparison:
+        # SciPy comes with it.
+        from spikelab.report.figures import comparison
+
+        return comparison(subject.comparison)
+    if not subject.records:
+        return []
+    if answer := capacity_of(subject):
+        searched = replace(subject, records=searching(subject, answer))
+        return [*search(answer), *_of_runs(searched)]
+    if subject.kind == "run":
+        return _of_run(subject)
+    return _of_runs(subject)
+
+
+def _of_runs(subject: Subject) -> list[Figure]:
+    found = curves(subject.records)
+    if found and found.several_rates:
+        steps = {
+            name: [step for repeats in rates.values() for step in repeats]
+            for name, rates in found.rates.items()
+        }
+        drawn = over_rate(steps, subject.slo, predicted_rates(subject.records))
+    else:
+        drawn = by_cell(subject.records, subject.slo)
+    drawn += predicted(subject.records)
+    errors = errors_by_class(subject.steps)
+    return [*drawn, errors] if errors else drawn
+
+
+def _of_run(subject: Subject) -> list[Figure]:
+    (record,) = subject.records
+    series = load_series(subject.folder)
+    drawn = over_time(record, series) if series else []
+    more = (percentiles(record.steps), errors_by_class(record.steps))
+    return [*drawn, *(figure for figure in more if figure)]
+
+
+_MOST_ROWS = 60
+_SPECIAL = str.maketrans(
+    {
+        **{sign: f"\\{sign}" for sign in "\\`*_[]|~"},
+        "<": "&lt;",
+        ">": "&gt;",
+        "&": "&amp;",
+        "\n": " ",
+        "\r": " ",
+    }
+)
+
+
+def markdown(subject: Subject) -> str:
+    """Verdict, key figures, settings that differ, and what to beware of."""
+    said = content(subject)
+    lines = [
+        f"## {said.kind} {_safe(said.title)}",
+        "",
+        f"**{SIGNS[said.word][1]} {said.word.capitalize()}.** {_safe(said.sentence)}",
+        "",
+        *(f"- {name}: {_safe(text)}" for name, text in said.about),
+    ]
+    settings = [table for table in said.settings if table.columns and table.rows]
+    for table in [*said.key, *settings]:
+        lines += ["", f"### {table.title}", "", *_table(table)]
+    if said.limits:
+        lines += ["", "### Limits", "", *(f"- {_safe(line)}" for line in said.limits)]
+    return "\n".join(lines) + "\n"
+
+
+def _table(table: ReportTable) -> list[str]:
+    rows = [list(row) for row in table.rows]
+    columns = list(table.columns) or [""] * len(rows[0])
+    places = ["---:" if place in table.numbers else "---" for place in range(len(columns))]
+    lines = [_row([_safe(name) for name in columns]), _row(places)]
+    lines += [_row([_safe(cell) for cell in row]) for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        lines += ["", f"The first {_MOST_ROWS} of {len(rows):,} rows."]
+    if table.note:
+        lines += ["", _safe(table.note)]
+    return lines
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _safe(text: str) -> str:
+    """Texts of records as words: no markup, no table cell of their own."""
+    return text.translate(_SPECIAL)
+
+
+Cell = str | int | float | None
+_Column = Callable[[RunRecord, Totals], Cell]
+
+
+def _latency(name: str) -> _Column:
+    return lambda record, totals: getattr(totals.latency, name)
+
+
+def _mean(of: Callable[[Step], float | None]) -> _Column:
+    def value(record: RunRecord, totals: Totals) -> Cell:
+        """Of the steps' means, weighted by their good answers."""
+        known = [(step.requests - step.failures, of(step)) for step in record.steps]
+        weight = sum(number for number, figure in known if figure is not None)
+        total = sum(number * figure for number, figure in known if figure is not None)
+        return total / weight if weight else None
+
+    return value
+
+
+def _added(of: Callable[[Step], float | None]) -> _Column:
+    """Only of one step: rates of several do not add up."""
+    return lambda record, totals: of(record.steps[0]) if len(record.steps) == 1 else None
+
+
+COLUMNS: dict[str, _Column] = {
+    "time": lambda record, totals: record.started.isoformat(timespec="seconds"),
+    "run": lambda record, totals: record.testid,
+    "experiment": lambda record, totals: record.experiment,
+    "plan": lambda record, totals: record.plan,
+    "driver": lambda record, totals: record.driver,
+    "variant": lambda record, totals: words.variant_of(record),
+    "repeat": lambda record, totals: record.steps[0].repeat,
+    "values": lambda record, totals: words.listed(record.values),
+    "labels": lambda record, totals: words.listed(record.labels),
+    # Otava's own names for these two.
+    "commit": lambda record, totals: record.labels.get("commit"),
+    "branch": lambda record, totals: record.labels.get("branch"),
+    "verdict": lambda record, totals: record.verdict,
+    "requests": lambda record, totals: totals.requests,
+    "failures": lambda record, totals: totals.failures,
+    "dropped": lambda record, totals: totals.dropped,
+    "success": lambda record, totals: totals.success,
+    "offered_rate": _added(lambda step: step.offered_rate),
+    "started_rate": _added(lambda step: step.started_rate),
+    "achieved_rate": _added(lambda step: step.achieved_rate),
+    "goodput": _added(lambda step: step.goodput),
+    "latency_p50_seconds": _latency("p50"),
+    "latency_p90_seconds": _latency("p90"),
+    "latency_p95_seconds": _latency("p95"),
+    "latency_p99_seconds": _latency("p99"),
+    "latency_max_seconds": _latency("max"),
+    "latency_mean_seconds": _mean(lambda step: step.latency_mean_seconds),
+    "driver_cpu_cores": lambda record, totals: record.generator.cpu,
+}
+
+
+def rows_of(subject: Subject) -> str:
+    """The header and a row for every run that counts, oldest first."""
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for record in sorted(subject.records, key=lambda record: record.started):
+        if record.steps:
+            totals = Totals.of(record.steps)
+            writer.writerow([_cell(of(record, totals)) for of in COLUMNS.values()])
+    return file.getvalue()
+
+
+def _cell(value: Cell) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.9g}"
+    text = " ".join(str(value).split())
+    # A spreadsheet takes what begins like this for a formula.
+    return f"'{text}" if text[:1] in ("=", "+", "-", "@") else text
+
+
+# XML 1.0 has no way to write these.
+_NOT_IN_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def junit(subject: Subject) -> str:
+    """One suite, with its cases named by what the step was run with."""
+    suite = TestSuite(_junit_safe(subject.name))
+    for name, value in {"plan": subject.plan, "kind": subject.kind}.items():
+        suite.add_property(name, _junit_safe(value))
+    if subject.records or subject.spoiled:
+        suite.timestamp = (subject.records or subject.spoiled)[0].started.isoformat()
+    # All at once: for each call the suite counts all of its cases anew.
+    suite.add_testcases([*_decided(subject), *_open(subject)])
+    xml = JUnitXml("spikelab")
+    xml.add_testsuite(suite)
+    return bytes(xml.tostring()).decode()  # type: ignore[no-untyped-call]
+
+
+def _decided(subject: Subject) -> Iterator[TestCase]:
+    if subject.kind in ("comparison", "capacity"):
+        yield _answer(content(subject))
+        return
+    for record in subject.records:
+        for step in record.steps:
+            yield from _step(record, step)
+
+
+def _step(record: RunRecord, step: Step) -> Iterator[TestCase]:
+    seconds = (step.ended - step.started).total_seconds()
+    name = words.cell_of(record, step) + (f" #{step.repeat}" if step.repeat > 1 else "")
+    for check in checks(step) or [ObjectiveCheck("no objective", "met", "")]:
+        case = TestCase(
+            _junit_safe(f"{name}: {check.name}"), _junit_safe(record.plan), round(seconds, 3)
+        )
+        if step.verdict == "inconclusive":
+            why = "the driver was short of CPU" if step.generator.limited else "inconclusive"
+            case.result = [Skipped(why)]
+        elif check.result == "missed":
+            case.result = [Failure(_junit_safe(check.seen), "missed")]
+        yield case
+
+
+def _answer(said: Content) -> TestCase:
+    """Of a comparison or a search the answer itself, which is better than the sum of its runs."""
+    case = TestCase(_junit_safe(said.title), said.kind)
+    meaning, text = SIGNS[said.word][0], _junit_safe(said.sentence)
+    if meaning == "bad":
+        case.result = [Failure(text, said.word)]
+    elif meaning == "open":
+        case.result = [Skipped(text)]
+    else:
+        case.system_out = text
+    return case
+
+
+def _open(subject: Subject) -> Iterator[TestCase]:
+    """What was tried without a result, or not at all. What an attempt left open and the next one
+    closed is no error, and a comparison's answer is there without."""
+    if subject.state is None:
+        yield from map(_spoiled, () if subject.comparison else subject.spoiled)
+        return
+    spoiled = {record.testid: record for record in subject.spoiled}
+    for cell in subject.state.cells:
+        if cell.done:
+            continue
+        tried = [spoiled[name] for name in cell.attempts if name in spoiled]
+        yield from map(_spoiled, tried)
+        if not tried:
+            name = cell_name(cell.values, cell.variant, cell.repeat)
+            case = TestCase(_junit_safe(name), _junit_safe(subject.plan))
+            case.result = [Skipped("not run")]
+            yield case
+
+
+def _spoiled(record: RunRecord) -> TestCase:
+    case = TestCase(_junit_safe(record.testid), _junit_safe(record.plan))
+    case.result = [Error(_junit_safe("; ".join(record.reasons) or "it did not end"), "invalid")]
+    return case
+
+
+def _junit_safe(text: str) -> str:
+    return _NOT_IN_XML.sub("\ufffd", text)

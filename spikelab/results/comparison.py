@@ -1,0 +1,162 @@
+"""A comparison as a file, results/<comparison>/comparison.json.
+
+`docs/comparison.schema.json` is generated from these models (`python -m spikelab.schema`).
+Latencies are in seconds, rates per second, shares of 1.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from spikelab import paths
+from spikelab.results.run import Count, Kept, Moment, Scalar, read_kept, write_json
+from spikelab.statistics import Answer
+
+# A figure of a step that comparisons know; spikelab/comparison/verdict.py says how each is taken.
+MetricName = Literal[
+    "p50", "p90", "p95", "p99", "p99.9", "mean", "success", "throughput", "goodput"
+]
+
+
+MetricUnit = Literal["s", "1/s", "share"]
+
+
+SCHEMA_VERSION = 1
+FILE = "comparison.json"
+# JSON has no infinity; null: not measured.
+MetricValue = float | Literal["infinite"] | None
+
+
+class Side(Kept):
+    """A or B: its name as one may write it again, and its runs."""
+
+    name: str
+    plan: str
+    experiment: str | None = None
+    variant: str | None = None
+    runs: list[str]
+
+
+class PairFigures(Kept):
+    """One pair of runs that counts. Which one is A's and which B's is said by testid."""
+
+    repeat: Count
+    a_run: str
+    b_run: str
+    a: MetricValue
+    b: MetricValue
+
+
+class LeftOut(Kept):
+    """A pair that gives no figures for any metric."""
+
+    place: dict[str, Scalar]
+    repeat: Count
+    reason: str
+
+
+class Advice(Kept):
+    """What more pairs would bring: docs/statistics.md says how far it can be trusted."""
+
+    pairs_needed: Annotated[
+        Count | None, Field(description="in all, for a verdict with 80 % chance; null: over 1,000")
+    ]
+    more_pairs: Count | None
+    smallest_difference: Annotated[
+        float, Field(description="the ratio above 1 that these pairs tell from 1 with 80 % chance")
+    ]
+
+
+class Result(Kept):
+    """One metric at one place. `a` and `b` are geometric means over the pairs that count."""
+
+    metric: MetricName
+    about: str
+    unit: MetricUnit
+    better: Literal["lower", "higher"]
+    place: dict[str, Scalar]
+    primary: bool = False
+    a: MetricValue = None
+    b: MetricValue = None
+    pairs: list[PairFigures]
+    ratio: Annotated[float | None, Field(description="B / A; null where a figure has none")] = None
+    low: Annotated[float | None, Field(description="of the ratio's 95 % interval")] = None
+    high: float | None = None
+    log_deviation: Annotated[
+        float | None, Field(description="standard deviation of the pairs' ln(B / A)")
+    ] = None
+    verdict: Annotated[Answer | None, Field(description="about B; null: not judged")] = None
+    difference_p: float | None = None
+    equivalence_p: float | None = None
+    reason: str | None = None
+    advice: Advice | None = None
+
+    @model_validator(mode="after")
+    def _an_interval_has_two_ends(self) -> Self:
+        if (self.low is None) != (self.high is None):
+            raise ValueError("low and high: one of the two is missing")
+        return self
+
+
+class Noise(Kept):
+    """What identical arms showed in one metric: how finely this machine can compare."""
+
+    metric: MetricName
+    pairs: Count
+    log_deviation: float | None
+    smallest_difference: Annotated[
+        float | None, Field(description="ratio that so many pairs tell from 1 with 80 % chance")
+    ]
+    pairs_needed: Annotated[
+        Count | None, Field(description="for the margin, with 80 % chance; null: over 1,000")
+    ]
+    reason: str | None = None
+
+
+class ComparisonRecord(Kept):
+    """The whole file: B against A. `verdict` is the primary metric's at the place that decides;
+    null for runs that are only set side by side. `noise` is there for identical arms."""
+
+    schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
+    comparison: str
+    created: Moment
+    plan: str
+    primary: MetricName
+    at: Annotated[dict[str, Scalar], Field(description="where the primary metric decides")] = {}
+    margin: Annotated[float, Field(description="0.05: ratios of 1 / 1.05 to 1.05 do not matter")]
+    a: Side
+    b: Side
+    interleaved: Annotated[
+        bool | None, Field(description="the lab took A's and B's runs in turn; null: not known")
+    ]
+    notes: list[str] = []
+    results: Annotated[list[Result], Field(description="the primary one first, if one decided")]
+    left_out: list[LeftOut] = []
+    noise: list[Noise] | None = None
+    verdict: Answer | None
+    summary: str
+
+    @property
+    def deciding(self) -> Result | None:
+        """The primary metric's result; None where nothing was judged."""
+        return next((result for result in self.results if result.primary), None)
+
+    @property
+    def folder(self) -> Path:
+        return paths.RESULTS / self.comparison
+
+    def to_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json", by_alias=True)
+
+    def save(self) -> Path:
+        """Writes comparison.json whole or not at all; returns its path."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_json(self.folder / FILE, self.to_json())
+        return self.folder / FILE
+
+
+def read_comparison(name: str) -> ComparisonRecord | None:
+    """A comparison by its name; None where there is none that can be read."""
+    record = read_kept(ComparisonRecord, paths.RESULTS / name, FILE)
+    return record if record and record.comparison == name else None

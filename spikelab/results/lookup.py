@@ -1,0 +1,143 @@
+"""What a report is about: found in the results folder by its name or the beginning of it."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from spikelab import paths
+from spikelab.errors import UsageError
+from spikelab.results.experiment import FILE as STATE_FILE
+from spikelab.results.experiment import ExperimentState, read_state
+from spikelab.results.run import RunRecord, Step, read_record
+
+if TYPE_CHECKING:
+    from spikelab.results.comparison import ComparisonRecord
+
+
+SubjectKind = Literal["run", "runs", "sweep", "capacity", "comparison"]
+COMPARISON_FILE = "comparison.json"
+_FILES = (STATE_FILE, COMPARISON_FILE, "run.json")
+_MOST_NAMED = 5
+_TIME = re.compile(r"^\d{8}T\d{6}Z-")
+_DIGITS = re.compile(r"-[0-9a-f]{4,12}$")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A run, several runs of one plan, a sweep, a capacity search or a comparison.
+
+    `records` are its runs that count, in their order; `spoiled` those that were no result.
+    """
+
+    name: str
+    kind: SubjectKind
+    folder: Path
+    records: tuple[RunRecord, ...]
+    spoiled: tuple[RunRecord, ...] = ()
+    state: ExperimentState | None = None
+    comparison: "ComparisonRecord | None" = None
+
+    @property
+    def steps(self) -> list[Step]:
+        """The judged steps of its runs that count."""
+        return [step for record in self.records for step in record.steps]
+
+    @property
+    def plan(self) -> str:
+        for known in (self.state, self.comparison):
+            if known:
+                return known.plan
+        return self.records[0].plan if self.records else self.name
+
+    @property
+    def slo(self) -> list[str]:
+        """The objectives, without repetition; of a run's phases all together."""
+        return list(dict.fromkeys(text for step in self.steps for text in step.slo))
+
+
+def find(name: str | None = None) -> Subject:
+    """By name or a beginning that only one has; without a name what was written last.
+
+    Raises UsageError, which says what is near.
+    """
+    folders = _folders()
+    if not folders:
+        raise UsageError("there are no results yet: ./lab run PLAN makes some")
+    if name is None:
+        return _read(max(folders.values(), key=_written))
+    if name in folders:
+        return _read(folders[name])
+    near = [each for each in folders if each.startswith(name)] if name else []
+    if len(near) == 1:
+        return _read(folders[near[0]])
+    if near:
+        named = ", ".join(near[:_MOST_NAMED]) + (", …" if len(near) > _MOST_NAMED else "")
+        raise UsageError(f"'{name}' is the beginning of {len(near)} results: {named}")
+    newest = sorted(folders, key=lambda each: _written(folders[each]), reverse=True)
+    raise UsageError(f"there is no run or experiment '{name}'{_near(name, newest)}: see ./lab runs")
+
+
+def _near(name: str, newest: Sequence[str]) -> str:
+    """What is like it, also without the time in front and the digits behind; else the newest."""
+    called: dict[str, str] = {}
+    for each in newest:
+        for short in (each, _TIME.sub("", each), _DIGITS.sub("", _TIME.sub("", each))):
+            called.setdefault(short, each)
+    near = get_close_matches(name, called, n=1)
+    if near:
+        return f" (did you mean '{called[near[0]]}'?)"
+    return f" (newest: {', '.join(newest[:_MOST_NAMED])})"
+
+
+def _folders() -> dict[str, Path]:
+    found = (path.parent for file in _FILES for path in paths.RESULTS.glob(f"*/{file}"))
+    return {folder.name: folder for folder in found}
+
+
+def _written(folder: Path) -> float:
+    files = (folder / file for file in _FILES)
+    return max(path.stat().st_mtime for path in files if path.exists())
+
+
+def _read(folder: Path) -> Subject:
+    if (folder / COMPARISON_FILE).exists():
+        return _comparison(folder)
+    if (folder / STATE_FILE).exists():
+        return _experiment(folder)
+    record = read_record(folder.name)
+    if record is None:
+        raise UsageError(f"{paths.shown(folder)}: its run.json cannot be read")
+    if record.valid:
+        return Subject(folder.name, "run", folder, (record,))
+    return Subject(folder.name, "run", folder, (), (record,))
+
+
+def _experiment(folder: Path) -> Subject:
+    state = read_state(folder.name)
+    if state is None:
+        raise UsageError(f"{paths.shown(folder / STATE_FILE)} cannot be read")
+    spoiled = _records(name for cell in state.cells for name in cell.attempts)
+    # The runs of a comparison; what they answered has a file of its own.
+    kind: SubjectKind = "runs" if state.kind in ("run", "comparison") else state.kind
+    return Subject(folder.name, kind, folder, tuple(state.records()), spoiled, state)
+
+
+def _comparison(folder: Path) -> Subject:
+    # Its model needs SciPy, which takes a while to load.
+    from spikelab.results.comparison import read_comparison  # noqa: PLC0415
+
+    found = read_comparison(folder.name)
+    if found is None:
+        raise UsageError(f"{paths.shown(folder / COMPARISON_FILE)} cannot be read")
+    # A side lists also what was tried and is no result.
+    records = _records(dict.fromkeys([*found.a.runs, *found.b.runs]))
+    valid = tuple(record for record in records if record.valid)
+    spoiled = tuple(record for record in records if not record.valid)
+    return Subject(folder.name, "comparison", folder, valid, spoiled, comparison=found)
+
+
+def _records(names: Iterable[str]) -> tuple[RunRecord, ...]:
+    return tuple(record for name in names if (record := read_record(name)) is not None)

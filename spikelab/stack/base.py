@@ -1,0 +1,200 @@
+"""The two runtimes, docker and host: the same stack, started differently."""
+
+# - Waiting for HTTP health, several components at once.
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urlsplit
+
+import httpx
+
+from spikelab.errors import LabError
+from spikelab.machine import Cores
+from spikelab.settings import Endpoints, SettingValue
+from spikelab.stores import client
+
+
+@dataclass(frozen=True)
+class ComponentStatus:
+    """A component's state in one word, and a line that explains it."""
+
+    name: str
+    state: str
+    address: str
+    detail: str = ""
+
+    @property
+    def running(self) -> bool:
+        return self.state == "running"
+
+
+@dataclass(frozen=True)
+class DriverCommand:
+    """How to start a driver process: its argument vector and environment.
+
+    `cpus`: those that it may run on; none: all. In a container, which has them by itself:
+    `pid_argv` prints the driver's process id, `remove_argv` removes it for certain.
+    """
+
+    argv: Sequence[str]
+    env: Mapping[str, str]
+    pid_argv: Sequence[str] = ()
+    remove_argv: Sequence[str] = ()
+    cpus: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class TargetBuild:
+    """Another build of the lab's target than its own: an image, or a jar in place of the lab's;
+    `compose`: override files on top of the lab's own. Paths are absolute."""
+
+    jar: Path | None = None
+    image: str | None = None
+    compose: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(
+            filter(None, (self.image, *(p.name for p in (self.jar, *self.compose) if p)))
+        )
+
+
+@dataclass(frozen=True)
+class RunningBuild:
+    """What the running target is: an image by its digest, or a build by a hash; override files
+    by name and hash."""
+
+    image: str | None = None
+    build: str | None = None
+    compose: tuple[str, ...] = ()
+
+
+class Runtime(Protocol):
+    """What the rest of the lab asks of a runtime."""
+
+    name: str
+
+    def up(self, without: Sequence[str], on_demand: Sequence[str] = ()) -> None:
+        """Starts what is not running and waits until all is healthy; on demand, these as well."""
+
+    def require(self, on_demand: Sequence[str]) -> None:
+        """Starts those of these that are not running, beside the running stack.
+
+        The target is restarted to learn of a broker that it did not know of, with its settings.
+        """
+
+    def down(self) -> bool:
+        """Stops everything; whether anything was running."""
+
+    def status(self) -> list[ComponentStatus]:
+        """Every component's state."""
+
+    def endpoints(self) -> Endpoints:
+        """Addresses as this machine sees them."""
+
+    def driver_endpoints(self) -> Endpoints:
+        """Addresses as the driver sees them."""
+
+    def cpus(self) -> frozenset[int]:
+        """The CPUs that driver and target can be bound to; empty where they cannot."""
+
+    def limits(self) -> Mapping[str, int | str | None]:
+        """Those of driver and target that are not this machine's, as the record names them."""
+
+    def require_build(self, build: TargetBuild) -> None:
+        """Raises UsageError when this runtime cannot start the target so."""
+
+    def restart_target(
+        self,
+        settings: Mapping[str, SettingValue],
+        build: TargetBuild | None = None,
+        cores: Cores | None = None,
+    ) -> None:
+        """Restarts the target and waits until it is healthy: with all of these settings, the lab's
+        own build or another, on its CPUs or on all."""
+
+    def target_started_with(self, build: TargetBuild | None, cores: Cores | None) -> bool:
+        """Whether the running target was started so, from files that are still the same."""
+
+    def driver_path(self, name: str, testid: str) -> str:
+        """A file of results/<testid> as the driver sees it."""
+
+    def driver_script(self, driver: str, script: str) -> str:
+        """One of k6/*.js or locust/*.py as the driver sees it."""
+
+    def driver(
+        self,
+        driver: str,
+        arguments: Sequence[str],
+        env: Mapping[str, str],
+        testid: str,
+        dashboard_port: int | None = None,
+    ) -> DriverCommand:
+        """The command that runs k6 or Locust in this runtime; k6's web dashboard is on loopback."""
+
+    def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
+        """The same command, bound to the driver's CPUs."""
+
+    def process_ids(self) -> dict[str, int]:
+        """The running components' processes, as far as this machine can see them."""
+
+    def target_build(self) -> RunningBuild:
+        """What the running target was made from."""
+
+    def log_command(self, component: str, follow: bool) -> list[str]:
+        """A command that prints a component's log."""
+
+
+_POLL_SECONDS = 0.1
+
+
+def answers(url: str, timeout_seconds: float = 1.0) -> bool:
+    """Whether a GET is answered with a status below 400; at a redis:// URL, whether a PING is."""
+    if url.startswith("redis:"):
+        return _pongs(url, timeout_seconds)
+    try:
+        return client.get(url, timeout=timeout_seconds).status_code < 400
+    except httpx.HTTPError:
+        return False
+
+
+def _pongs(url: str, timeout_seconds: float) -> bool:
+    parts = urlsplit(url)
+    try:
+        with socket.create_connection((parts.hostname, parts.port), timeout_seconds) as connection:
+            connection.sendall(b"PING\r\n")
+            # While it still reads its file the answer is an error.
+            return connection.recv(16) == b"+PONG\r\n"
+    except OSError:
+        return False
+
+
+def wait_healthy(
+    urls: Mapping[str, str],
+    timeout_seconds: float,
+    on_healthy: Callable[[str], None] = lambda name: None,
+    failure: Callable[[str], str | None] = lambda name: None,
+) -> None:
+    """Waits until every URL answers. `failure(name)` explains a component that has given up.
+
+    Raises LabError naming the first component that failed or did not answer in time.
+    """
+    waiting = dict(urls)
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        for name in [name for name, url in waiting.items() if answers(url)]:
+            del waiting[name]
+            on_healthy(name)
+        if not waiting:
+            return
+        for name in waiting:
+            if problem := failure(name):
+                raise LabError(f"{name} did not start: {problem}")
+        if time.monotonic() > deadline:
+            name = next(iter(waiting))
+            raise LabError(
+                f"{name} is not healthy after {timeout_seconds:.0f} s: ./lab logs {name}"
+            )
+        time.sleep(_POLL_SECONDS)

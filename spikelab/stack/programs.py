@@ -1,0 +1,392 @@
+"""The programs of the host runtime: built from pinned sources with the ordinary package clients.
+
+Each build is stamped with a digest of what it was made from, so that it is made once and made
+again when its source, its pins or its compiler change.
+"""
+
+# - host/tools/tools.yml: the programs the host runtime builds, each pinned to a version.
+# - Python packages from a lock file, installed with their hashes into an environment.
+# - Finding a Grafana on this machine: the lab brings none for the host runtime.
+# - Locust on the host runtime: its packages, pinned, in an environment of their own.
+# - Finding the programs of what is started on demand: the lab builds none of them.
+import filecmp
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel, ConfigDict
+
+from spikelab import paths
+from spikelab.console import say, working
+from spikelab.errors import LabError
+from spikelab.stack.locks import alone
+
+_IGNORED_FOLDERS = ("target", ".git", "__pycache__")
+
+
+@dataclass(frozen=True)
+class Build:
+    """One build: its command, where it runs, what it is made from and what it makes."""
+
+    name: str
+    about: str
+    sources: Sequence[Path]
+    outputs: Sequence[Path]
+    command: Sequence[str]
+    folder: Path
+    needs: str
+    env: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def stamp(self) -> Path:
+        return paths.BUILD / f"{self.name}.stamp"
+
+    def digest(self) -> str:
+        """Changes when a source, the command or the compiler changes."""
+        digest = hashlib.sha256(" ".join(self.command).encode())
+        digest.update(_compiler_version(self.needs).encode())
+        for path in _files(self.sources):
+            digest.update(str(path.relative_to(paths.ROOT)).encode())
+            digest.update(path.read_bytes())
+        return digest.hexdigest()
+
+    def current(self) -> bool:
+        if not all(path.exists() for path in (*self.outputs, self.stamp)):
+            return False
+        # Without its compiler nothing better can be made: what is there has to do.
+        return shutil.which(self.needs) is None or self.stamp.read_text() == self.digest()
+
+
+def builds() -> list[Build]:
+    """Every build of the host runtime, in the order they are made."""
+    tools = [_tool_build(name, tool) for name, tool in declared_tools().items()]
+    return [
+        *tools,
+        _own_go_build("sockets-exporter", "the sockets exporter", paths.SOCKETS_EXPORTER),
+        _own_go_build("spikelab-init", "what makes the secrets", paths.INIT),
+        _target_build(),
+        _archive_build(),
+    ]
+
+
+def ensure_built() -> None:
+    """Makes what is missing or out of date, with progress. Raises LabError with the log's place."""
+    with alone(paths.BUILD / "lock", "another ./lab command is building"):
+        for build in builds():
+            tool = declared_tools().get(build.name)
+            if not build.current() and not (tool and _taken_from_path(build, tool)):
+                _make(build)
+
+
+def target_jar() -> Path:
+    return paths.BUILD / "spring-tomcat" / "spring-tomcat.jar"
+
+
+def target_archive() -> Path:
+    """Its loaded classes, which host/start-target looks for beside the jar."""
+    return target_jar().with_suffix(".jsa")
+
+
+def target_stamp() -> str:
+    """`sha256:<hex>` of what the lab's own target was built from; empty before its first build."""
+    stamp = _target_build().stamp
+    return f"sha256:{stamp.read_text()}" if stamp.exists() else ""
+
+
+def _make(build: Build) -> None:
+    if shutil.which(build.needs) is None:
+        raise LabError(
+            f"'{build.needs}' is needed to build {build.name} and was not found on PATH: "
+            "install it, or use Docker (./lab doctor)"
+        )
+    for folder in {path.parent for path in build.outputs} | {paths.BUILD, paths.LOGS}:
+        folder.mkdir(parents=True, exist_ok=True)
+    log = paths.LOGS / f"build-{build.name}.log"
+    with working(f"building {build.about}"), log.open("w") as output:
+        result = subprocess.run(
+            build.command,
+            cwd=build.folder,
+            env={**os.environ, **build.env},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+            check=False,
+        )
+    if result.returncode or not all(path.exists() for path in build.outputs):
+        raise LabError(f"{build.name} could not be built: {_reason(log)} (see {paths.shown(log)})")
+    build.stamp.write_text(build.digest())
+
+
+def _reason(log: Path) -> str:
+    """The first line that is marked as an error, else the last one."""
+    said = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+    errors = [line for line in said if "error" in line.lower()]
+    return (errors[:1] or said[-1:] or ["it said nothing"])[0].strip()
+
+
+def _files(sources: Sequence[Path]) -> Iterable[Path]:
+    for source in sources:
+        if source.is_file():
+            yield source
+            continue
+        for path in sorted(source.rglob("*")):
+            inside = path.relative_to(source).parts
+            if path.is_file() and not any(part in _IGNORED_FOLDERS for part in inside):
+                yield path
+
+
+def _compiler_version(program: str) -> str:
+    """What the compiler says of itself; its error text counts too, and is the build's to show."""
+    said = subprocess.run(
+        [program, "version" if program == "go" else "--version"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return said.stdout + said.stderr
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Release(_Strict):
+    """How a Go module's version becomes the release that the program prints."""
+
+    pattern: str
+    format: str
+
+
+class Version(_Strict):
+    arguments: list[str]
+    prints: str
+
+
+class Tool(_Strict):
+    """One tool as tools.yml declares it."""
+
+    module: str
+    release: Release
+    binaries: dict[str, str]
+    tags: list[str]
+    ldflags: str
+    version: Version
+    build_seconds: int
+
+    def pinned_release(self, folder: str) -> str:
+        """The release that host/tools/<folder>/go.mod pins."""
+        go_mod = paths.HOST_TOOLS / folder / "go.mod"
+        text = go_mod.read_text(encoding="utf-8")
+        pin = re.search(rf"^\s*(?:require )?{re.escape(self.module)} (v\S+)", text, re.MULTILINE)
+        parts = re.match(self.release.pattern, pin[1]) if pin else None
+        if parts is None:
+            raise LabError(f"{paths.shown(go_mod)} pins no usable version of {self.module}")
+        return self.release.format.format(*parts.groups())
+
+    def prints_its_version(self, program: str) -> bool:
+        """Whether a program on this machine is of the pinned release."""
+        folder = next(name for name, tool in declared_tools().items() if tool == self)
+        said = subprocess.run(
+            [program, *self.version.arguments], capture_output=True, text=True, check=False
+        )
+        wanted = self.version.prints.format(release=self.pinned_release(folder))
+        return wanted in said.stdout + said.stderr
+
+
+def _taken_from_path(build: Build, tool: Tool) -> bool:
+    """Links programs of exactly the pinned version that are on PATH already."""
+    found = {output: shutil.which(output.name) for output in build.outputs}
+    if not all(path and tool.prints_its_version(path) for path in found.values()):
+        return False
+    paths.BIN.mkdir(parents=True, exist_ok=True)
+    paths.BUILD.mkdir(parents=True, exist_ok=True)
+    for output, path in found.items():
+        output.unlink(missing_ok=True)
+        output.symlink_to(str(path))
+    say(f"{build.name}: taken from PATH")
+    build.stamp.write_text(build.digest())
+    return True
+
+
+def _tool_build(name: str, tool: Tool) -> Build:
+    minutes = tool.build_seconds / 60
+    return Build(
+        name=name,
+        about=f"{name} {tool.pinned_release(name)} (from nothing about {minutes:.0f} min)",
+        sources=[paths.HOST_TOOLS / name],
+        outputs=[paths.BIN / program for program in tool.binaries],
+        command=[
+            "go",
+            "build",
+            "-tags",
+            ",".join(tool.tags),
+            "-ldflags",
+            tool.ldflags.format(release=tool.pinned_release(name)),
+            "-o",
+            f"{paths.BIN}/",
+            *tool.binaries.values(),
+        ],
+        folder=paths.HOST_TOOLS / name,
+        needs="go",
+    )
+
+
+def _own_go_build(name: str, about: str, folder: Path) -> Build:
+    return Build(
+        name=name,
+        about=about,
+        sources=[folder],
+        outputs=[paths.BIN / name],
+        command=["go", "build", "-o", str(paths.BIN / name), "."],
+        folder=folder,
+        needs="go",
+        env={"CGO_ENABLED": "0"},
+    )
+
+
+def _target_build() -> Build:
+    return Build(
+        name="target",
+        about="the target",
+        sources=[paths.TARGET / "pom.xml", paths.TARGET / "target.yml", paths.TARGET / "src/main"],
+        outputs=[target_jar()],
+        command=[
+            "mvn",
+            "--batch-mode",
+            "--quiet",
+            f"-DbuildDirectory={target_jar().parent}",
+            "-DskipTests",
+            "package",
+        ],
+        folder=paths.TARGET,
+        needs="mvn",
+    )
+
+
+def _archive_build() -> Build:
+    home = os.environ.get("JAVA_HOME")
+    # As host/start-target chooses it: an archive fits one Java only.
+    java = f"{home}/bin/java" if home else "java"
+    script = paths.ROOT / "host" / "make-archive.sh"
+    return Build(
+        name="target-archive",
+        about="the archive of the target's classes",
+        sources=[target_jar(), script],
+        outputs=[target_archive()],
+        command=[str(script), java, str(target_jar()), str(target_archive())],
+        folder=target_jar().parent,
+        needs=java,
+        env={"TARGET_PORT": "0", "TARGET_MANAGEMENT_PORT": "0"},
+    )
+
+
+def declared_tools() -> dict[str, Tool]:
+    """Tool by folder of host/tools/."""
+    text = (paths.HOST_TOOLS / "tools.yml").read_text(encoding="utf-8")
+    return {name: Tool.model_validate(tool) for name, tool in yaml.safe_load(text).items()}
+
+
+def current(lock: Path, venv: Path) -> bool:
+    """Whether exactly this lock file was installed there."""
+    installed = venv / lock.name
+    return installed.exists() and filecmp.cmp(lock, installed, shallow=False)
+
+
+def install(lock: Path, venv: Path, python: Path) -> None:
+    """Installs a lock file, making the environment where there is none. Raises LabError."""
+    own = venv / "bin" / "python"
+    if not own.exists():
+        _call([str(python), "-m", "venv", str(venv)])
+    _call(
+        [
+            str(own),
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--require-hashes",
+            "--disable-pip-version-check",
+            # A lock file names all that is needed; what is imported is compiled then.
+            "--no-deps",
+            "--no-compile",
+            "-r",
+            str(lock),
+        ]
+    )
+    shutil.copyfile(lock, venv / lock.name)
+
+
+def _call(command: list[str]) -> None:
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        said = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
+        raise LabError(f"packages could not be installed: {said[-1] if said else command[0]}")
+
+
+_DISTRIBUTION_HOME = Path("/usr/share/grafana")
+GRAFANA_ADVICE = (
+    "no Grafana found: unpack one and set GRAFANA_HOME to its folder, or use the docker runtime; "
+    "everything else runs, and ./lab run --live shows k6's own dashboard"
+)
+
+
+def find_grafana() -> Path | None:
+    """The home folder (with bin/, conf/, public/) from GRAFANA_HOME or of a grafana on PATH."""
+    named = os.environ.get("GRAFANA_HOME")
+    if named:
+        return Path(named) if (Path(named) / "public").is_dir() else None
+    for program in ("grafana", "grafana-server"):
+        found = shutil.which(program)
+        if found:
+            for home in (Path(found).resolve().parent.parent, _DISTRIBUTION_HOME):
+                if (home / "public").is_dir() and (home / "bin").is_dir():
+                    return home
+    return None
+
+
+_LOCK = paths.REQUIREMENTS / "locust.lock"
+
+
+def locust_program() -> Path:
+    """`locust`, installed on first use. Raises LabError when it can't be."""
+    if not current(_LOCK, paths.LOCUST_VENV):
+        with alone(paths.BUILD / "locust.lock", "another ./lab command is installing Locust"):
+            _install()
+    return paths.LOCUST_VENV / "bin" / "locust"
+
+
+def _install() -> None:
+    if not current(_LOCK, paths.LOCUST_VENV):  # another command may just have done it
+        with working("installing Locust"):
+            install(_LOCK, paths.LOCUST_VENV, Path(sys.executable))
+
+
+# As host/start-proxy looks: Debian keeps daemons out of a user's PATH.
+_DAEMON_FOLDERS = ("/usr/sbin", "/usr/local/sbin")
+_PROGRAMS = {"redis": ("redis-server", "valkey-server"), "proxy": ("haproxy",)}
+ON_DEMAND_ADVICE = {"redis": "apt-get install redis-server", "proxy": "apt-get install haproxy"}
+
+
+def find_program(component: str) -> str | None:
+    """The component's program on this machine."""
+    folders = os.pathsep.join((os.environ.get("PATH", os.defpath), *_DAEMON_FOLDERS))
+    for program in _PROGRAMS[component]:
+        if found := shutil.which(program, path=folders):
+            return found
+    return None
+
+
+def require_program(component: str) -> None:
+    """Raises LabError saying what is missing and how to get it."""
+    if find_program(component) is None:
+        raise LabError(
+            f"{component} needs {_PROGRAMS[component][0]}, which is not on PATH: install it "
+            f"({ON_DEMAND_ADVICE[component]}), or use the docker runtime"
+        )

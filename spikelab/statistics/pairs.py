@@ -1,0 +1,379 @@
+"""A against B over interleaved pairs of runs: better, worse, equivalent or inconclusive."""
+
+# - Several tests at once.
+# - What a comparison of so many pairs can decide, from the spread of its log-ratios. Every
+#   figure here takes the observed deviation for the true one. From six pairs the true one may
+#   be 0.62 to 2.45 times that (95 %), and the pairs needed go with its square: an order of
+#   magnitude, not a promise. No figure uses the observed ratio: power at the observed effect
+#   only repeats the p value (Hoenig and Heisey, The abuse of power, The American Statistician
+#   55 (2001)).
+# - The ratio of two things that were measured in interleaved pairs, with its interval over
+#   runs.
+# - One verdict over several runs of the same step.
+import math
+import statistics
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import brentq
+from scipy.stats import binomtest, chi2, nct, norm
+from scipy.stats import t as student
+
+from spikelab.errors import UsageError
+from spikelab.objectives import Verdict
+from spikelab.statistics import CONFIDENCE, Answer
+
+# One figure of A's run and B's run. None: not measured. Infinite: failures count so.
+Pair = tuple[float | None, float | None]
+
+_DIFFERENCE_LEVEL = 1 - CONFIDENCE
+# Both ends of the 95 % interval inside the margin: each of the two one-sided tests at 2.5 %.
+_EQUIVALENCE_LEVEL = _DIFFERENCE_LEVEL / 2
+
+
+@dataclass(frozen=True)
+class Metric:
+    """What is compared. `margin`: 0.05 means that up to 5 % either way does not matter."""
+
+    name: str
+    better: Literal["lower", "higher"]
+    margin: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 0 < self.margin < math.inf:
+            raise ValueError(f"{self.name}: the margin {self.margin} is not above 0")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """Geometric mean of the pairs' B / A.
+
+    `low` to `high` is its two-sided 95 % interval; `upper` is the one-sided 95 % bound.
+    `log_deviation` is the standard deviation of the natural logarithms of the pairs' ratios.
+    """
+
+    mean: float
+    low: float
+    high: float
+    upper: float
+    pairs: int
+    log_deviation: float
+
+    @property
+    def difference_p(self) -> float:
+        """Two-sided p of "B equals A": at most 0.05 where the interval leaves 1 out."""
+        log = abs(math.log(self.mean))
+        return min(1.0, 2 * self._beyond(log)) if log else 1.0
+
+    def equivalence_p(self, margin: float) -> float:
+        """p of "they differ by more than the margin": at most 0.025 where the interval is inside.
+
+        `margin`: 0.05 allows ratios from 1 / 1.05 to 1.05, so that swapping A and B changes
+        nothing. The larger of two one-sided tests: Schuirmann, A comparison of the two one-sided
+        tests procedure and the power approach, J. Pharmacokinet. Biopharm. 15 (1987).
+        """
+        return self._beyond(math.log1p(margin) - abs(math.log(self.mean)))
+
+    def _beyond(self, log: float) -> float:
+        """One-sided p of a distance from the mean, in logarithms."""
+        error = self.log_deviation / math.sqrt(self.pairs)
+        if not error:
+            return 0.0 if log > 0 else 1.0
+        return float(student.sf(log / error, self.pairs - 1))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """B against A in one metric. `verdict` is about B.
+
+    `ratio` is B / A; None where some figure has no ratio, and `difference_p` is then a sign
+    test's. Both p values are Holm's adjusted ones for a secondary metric; `ratio`'s interval is
+    never adjusted. `left_out` numbers the pairs (from 1) that lack a figure; `reason` says in one
+    line what kept the verdict from the usual way.
+    """
+
+    metric: Metric
+    verdict: Answer
+    ratio: Ratio | None
+    difference_p: float
+    equivalence_p: float
+    left_out: tuple[int, ...] = ()
+    reason: str | None = None
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the pairs say before several metrics are looked at together."""
+
+    ratio: Ratio | None
+    b_is_higher: bool
+    difference_p: float
+    equivalence_p: float
+    left_out: tuple[int, ...]
+    reason: str | None
+
+
+def fewest_pairs(metrics: int = 1) -> int:
+    """The pairs from which on a test without any assumed distribution can decide.
+
+    With k pairs that all point one way, the exact sign-flip test has p = 2 / 2^k, its floor
+    (Fisher, The Design of Experiments, 1935, § 21): 6 pairs for one metric, 7 for the first of
+    two by Holm, 11 of 40. The t interval has no such floor, but with fewer pairs it would stand on
+    its assumption of normal log-ratios alone.
+    """
+    return math.ceil(1 + math.log2(metrics / _DIFFERENCE_LEVEL))
+
+
+def require_pairs(pairs: int) -> None:
+    """Refuses a comparison that could not decide. Raises UsageError with the number needed."""
+    if pairs < fewest_pairs():
+        raise UsageError(
+            f"repeats: {pairs} cannot decide a comparison: it needs at least {fewest_pairs()}"
+            f" pairs (repeats: {fewest_pairs()})"
+        )
+
+
+def compare(
+    primary: Metric, secondary: Sequence[Metric], pairs: Mapping[str, Sequence[Pair]]
+) -> list[Comparison]:
+    """The verdicts, the primary metric's first.
+
+    `pairs`: of each metric's name, the figures of A and B in each pair of runs. The primary
+    metric has the whole 5 % for itself, the secondary ones share another 5 % by Holm.
+    Raises UsageError for too few pairs, ValueError for a figure that is negative or not a number.
+    """
+    for metric in (primary, *secondary):
+        require_pairs(len(pairs[metric.name]))
+    first = _evidence(primary, pairs[primary.name])
+    rest = [_evidence(metric, pairs[metric.name]) for metric in secondary]
+    adjusted = zip(
+        holm([evidence.difference_p for evidence in rest]),
+        holm([evidence.equivalence_p for evidence in rest]),
+        strict=True,
+    )
+    return [
+        _comparison(primary, first, first.difference_p, first.equivalence_p),
+        *(
+            _comparison(metric, evidence, *p_values)
+            for metric, evidence, p_values in zip(secondary, rest, adjusted, strict=True)
+        ),
+    ]
+
+
+def _evidence(metric: Metric, pairs: Sequence[Pair]) -> _Evidence:
+    measured = [(a, b) for a, b in pairs if a is not None and b is not None]
+    if not all(figure >= 0 for pair in measured for figure in pair):
+        raise ValueError(f"{metric.name}: a figure is negative or not a number: {measured}")
+    left_out = tuple(number for number, pair in enumerate(pairs, 1) if None in pair)
+    if len(measured) < fewest_pairs():
+        reason = f"only {len(measured)} pairs have both figures: {fewest_pairs()} are needed"
+        return _Evidence(_ratio(measured), False, 1.0, 1.0, left_out, reason)
+    ratio = _ratio(measured)
+    if ratio is None:
+        return _sign_test(measured, left_out)
+    p_values = ratio.difference_p, ratio.equivalence_p(metric.margin)
+    return _Evidence(ratio, ratio.mean > 1, *p_values, left_out, None)
+
+
+def _ratio(measured: Sequence[tuple[float, float]]) -> Ratio | None:
+    """None where a figure is zero or infinite: leaving such pairs out would flatter one side."""
+    if len(measured) < 2 or not all(0 < figure < math.inf for pair in measured for figure in pair):
+        return None
+    return ratio_of([b / a for a, b in measured])
+
+
+def _sign_test(measured: Sequence[tuple[float, float]], left_out: tuple[int, ...]) -> _Evidence:
+    """Zero and infinity have no ratio, but an order: exact two-sided sign test, ties left out.
+
+    Source: Dixon and Mood, The statistical sign test, JASA 41 (1946). It never says equivalent.
+    """
+    higher = sum(b > a for a, b in measured)
+    lower = sum(b < a for a, b in measured)
+    p = float(binomtest(higher, higher + lower).pvalue) if higher + lower else 1.0
+    reason = f"a figure is zero or infinite, so only order counts: B above A in {higher}"
+    reason += f" pairs, below in {lower}, the same in {len(measured) - higher - lower}"
+    return _Evidence(None, higher > lower, p, 1.0, left_out, reason)
+
+
+def _comparison(
+    metric: Metric, evidence: _Evidence, difference_p: float, equivalence_p: float
+) -> Comparison:
+    verdict: Answer = "inconclusive"
+    # First: a difference that is certain and certainly too small to matter is none.
+    if equivalence_p <= _EQUIVALENCE_LEVEL:
+        verdict = "equivalent"
+    elif difference_p <= _DIFFERENCE_LEVEL:
+        verdict = "better" if evidence.b_is_higher == (metric.better == "higher") else "worse"
+    return Comparison(
+        metric,
+        verdict,
+        evidence.ratio,
+        difference_p,
+        equivalence_p,
+        evidence.left_out,
+        evidence.reason,
+    )
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Adjusted p values in the order given: at most 0.05 where Holm rejects at 5 %.
+
+    The chance of any false rejection among them is then at most 5 %, however they depend on
+    each other. Source: Holm, A simple sequentially rejective multiple test procedure, Scandinavian
+    Journal of Statistics 6 (1979); adjusted values as in Wright, Biometrics 48 (1992).
+    """
+    adjusted = [0.0] * len(p_values)
+    highest = 0.0
+    ascending = sorted(range(len(p_values)), key=p_values.__getitem__)
+    for rank, index in enumerate(ascending):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = highest
+    return adjusted
+
+
+POWER = 0.8
+# More is no advice: the machine must become quieter first.
+MOST_PAIRS = 1000
+_CHI2_POINTS = 2000
+
+
+@dataclass(frozen=True)
+class Chances:
+    """Of each verdict, by the interval's place; what is missing to 1 is inconclusive."""
+
+    equivalent: float
+    higher: float
+    lower: float
+
+
+def smallest_difference(log_deviation: float, pairs: int) -> float:
+    """The smallest true ratio above 1 that so many pairs tell from 1 with 80 % chance.
+
+    Its inverse is the smallest below. By the noncentral t distribution: Cohen, Statistical Power
+    Analysis for the Behavioral Sciences, 2nd ed. (1988), ch. 2.
+    """
+    freedom = pairs - 1
+    critical = student.ppf((1 + CONFIDENCE) / 2, freedom)
+    noncentrality = brentq(lambda shift: nct.sf(critical, freedom, shift) - POWER, 0, 100)
+    return math.exp(float(noncentrality) * log_deviation / math.sqrt(pairs))
+
+
+@dataclass(frozen=True)
+class RepeatAdvice:
+    """For a comparison that was inconclusive.
+
+    `pairs`: needed in all for a right verdict with 80 % chance; None: more than 1,000.
+    `more_pairs`: how many that is beyond those there were; 0: there were enough, and luck failed.
+    `smallest_difference`: the true ratio above 1 that those there were would have told from 1
+    with 80 % chance; its inverse is the one below.
+    """
+
+    pairs: int | None
+    more_pairs: int | None
+    smallest_difference: float
+
+
+def chances(
+    log_ratio: float,
+    log_margin: float,
+    log_error: float,
+    freedom: int,
+    confidence: float = CONFIDENCE,
+) -> Chances:
+    """Of the verdicts when ln(B / A) is truly `log_ratio` and the mean has standard error
+    `log_error`.
+
+    The mean is normal and its estimated error independent of it (chi-squared), so the chances
+    are normal ones averaged over that error: the exact power of two one-sided tests (Phillips,
+    J. Pharmacokinet. Biopharm. 18 (1990)), and of the t test where that comes second.
+    """
+    middles = (np.arange(_CHI2_POINTS) + 0.5) / _CHI2_POINTS
+    estimated = log_error * np.sqrt(chi2.ppf(middles, freedom) / freedom)
+    half = estimated * student.ppf((1 + confidence) / 2, freedom)
+    inside = np.maximum(log_margin - half, 0)
+    outside = np.maximum(half, inside)
+
+    def share_up_to(log: np.ndarray) -> np.ndarray:
+        return np.asarray(norm.cdf((log - log_ratio) / log_error))
+
+    return Chances(
+        equivalent=float(np.mean(share_up_to(inside) - share_up_to(-inside))),
+        higher=float(np.mean(1 - share_up_to(outside))),
+        lower=float(np.mean(share_up_to(-outside))),
+    )
+
+
+def advise(ratio: Ratio, margin: float) -> RepeatAdvice:
+    """What more pairs would bring, from the spread of those there are.
+
+    More pairs are best a new comparison. Adding them to this one and looking again raises the
+    chance of a false better or worse: docs/statistics.md says by how much.
+    """
+    pairs = pairs_needed(ratio.log_deviation, margin)
+    more = None if pairs is None else max(0, pairs - ratio.pairs)
+    return RepeatAdvice(pairs, more, smallest_difference(ratio.log_deviation, ratio.pairs))
+
+
+def pairs_needed(log_deviation: float, margin: float) -> int | None:
+    """Pairs with which the verdict is right with 80 % chance, wherever the true ratio lies.
+
+    Right is equivalent for 1, better or worse from the margin on, and either between; these are
+    the hardest at 1, at half the margin and at the margin. None: more than 1,000.
+    """
+    log_margin = math.log1p(margin)
+
+    def enough(pairs: int) -> bool:
+        error = log_deviation / math.sqrt(pairs)
+        equal, between, apart = (
+            chances(share * log_margin, log_margin, error, pairs - 1) for share in (0, 0.5, 1)
+        )
+        right = equal.equivalent, between.equivalent + between.higher, apart.higher
+        return min(right) >= POWER
+
+    return _fewest(enough) if log_deviation else fewest_pairs()
+
+
+def _fewest(enough: Callable[[int], bool]) -> int | None:
+    """The fewest pairs that are enough, where more of them are too."""
+    pairs = bisect_left(range(MOST_PAIRS + 1), True, lo=fewest_pairs(), key=enough)
+    return pairs if pairs <= MOST_PAIRS else None
+
+
+def ratio_of(ratios: Sequence[float]) -> Ratio:
+    """Paired t on log-ratios: the unit of replication is the pair, not the request.
+
+    `ratios`: one B / A for each pair, at least two, positive and finite. Source: Student's paired
+    test (Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., ch. 3) on logarithms, as
+    Fleming and Wallace, How not to lie with statistics, CACM 29 (1986), ask of ratios.
+    Raises ValueError.
+    """
+    if len(ratios) < 2 or not all(0 < ratio < math.inf for ratio in ratios):
+        raise ValueError(f"no interval of {list(ratios)}: it needs two positive, finite ratios")
+    logs = [math.log(ratio) for ratio in ratios]
+    mean, deviation, freedom = statistics.fmean(logs), statistics.stdev(logs), len(logs) - 1
+    error = deviation / math.sqrt(len(logs))
+    two_sided = error * student.ppf((1 + CONFIDENCE) / 2, freedom)
+    one_sided = error * student.ppf(CONFIDENCE, freedom)
+    return Ratio(
+        mean=math.exp(mean),
+        low=math.exp(mean - two_sided),
+        high=math.exp(mean + two_sided),
+        upper=math.exp(mean + one_sided),
+        pairs=len(logs),
+        log_deviation=deviation,
+    )
+
+
+def over_repeats(verdicts: Sequence[Verdict], needed: int) -> Verdict:
+    """Pass or fail when at least `needed` runs say so and none says the opposite.
+
+    The run is the unit of replication: requests of several runs are never counted together, for
+    that hides runs that disagree. An inconclusive run decides nothing either way.
+    """
+    passed, failed = verdicts.count("pass"), verdicts.count("fail")
+    if passed >= needed and not failed:
+        return "pass"
+    return "fail" if failed >= needed and not passed else "inconclusive"

@@ -1,0 +1,368 @@
+"""The lab's own target as it is seen from outside: its settings, queues and sockets, right now."""
+
+# - What the target went through in a run, from Prometheus, over the run's own time range.
+# - What the lab's own target used during a step: processor, memory, open files, worker threads.
+import math
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from spikelab.console import say, warn
+from spikelab.drivers.process import Usage
+from spikelab.errors import LabError
+from spikelab.machine import Cores
+from spikelab.results.run import Connections, QueueWait, Resources, Step, now
+from spikelab.settings import Endpoints, SettingValue, load_target_declaration
+from spikelab.signals import OF_LAB_TARGET
+from spikelab.stack.base import Runtime, TargetBuild
+from spikelab.stores import Prometheus, Samples, first, read_samples
+
+_IDLE_SECONDS = 30
+_POLL_SECONDS = 0.25
+
+
+@dataclass(frozen=True)
+class Activity:
+    """What still goes on at the target; all zero when it is idle."""
+
+    established: int
+    accept_queue: int
+    worker_queue: int
+    busy_threads: int
+
+    @property
+    def idle(self) -> bool:
+        return not (self.established or self.accept_queue or self.worker_queue or self.busy_threads)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.established} connections, {self.accept_queue} in the accept queue, "
+            f"{self.worker_queue} requests waiting for a worker, {self.busy_threads} busy threads"
+        )
+
+
+@dataclass(frozen=True)
+class ConnectionCapacity:
+    """Connections that the server can hold: max-connections + the effective accept queue + 1."""
+
+    predicted: int
+    accept_queue_limit: int
+    accept_count: int
+
+
+class TargetView:
+    """Reads management ports and sockets exporters directly, without waiting for a scrape: of the
+    target, and of its replicas where there are any, added up."""
+
+    def __init__(self, endpoints: Endpoints) -> None:
+        places = ((endpoints.management, endpoints.sockets), *endpoints.replicas)
+        self._metrics = [f"{management}/actuator/prometheus" for management, _ in places]
+        self._sockets = [f"{sockets}/metrics" for _, sockets in places]
+
+    def activity(self) -> Activity:
+        sockets = [read_samples(url, "port") for url in self._sockets]
+        targets = [read_samples(url) for url in self._metrics]
+        return Activity(
+            established=_count(sockets, "sockets_established"),
+            accept_queue=_count(sockets, "sockets_accept_queue_depth"),
+            worker_queue=_count(targets, "tomcat_worker_queue_depth"),
+            busy_threads=_count(targets, "tomcat_threads_busy_threads"),
+        )
+
+    def effective_settings(self) -> dict[str, float | None]:
+        """Setting → value as the target exports it; None: unlimited."""
+        return _settings(self._metrics[0])
+
+    def settings_of_all(self) -> list[dict[str, float | None]]:
+        """The same of the target and of each replica."""
+        return [_settings(url) for url in self._metrics]
+
+    def capacity(self) -> ConnectionCapacity | None:
+        """From the settings and the kernel's limit alone; None while nothing listens."""
+        settings = self.effective_settings()
+        connections = settings.get("TOMCAT_MAX_CONNECTIONS")
+        accept_count = settings.get("TOMCAT_ACCEPT_COUNT")
+        limits = [
+            first(read_samples(url, "port"), "sockets_accept_queue_limit") for url in self._sockets
+        ]
+        known = [limit for limit in limits if limit is not None]
+        if len(known) < len(limits) or connections is None or accept_count is None:
+            return None
+        return ConnectionCapacity(
+            predicted=int(sum(connections + limit + 1 for limit in known)),
+            accept_queue_limit=int(sum(known)),
+            accept_count=int(accept_count) * len(known),
+        )
+
+    def listen_overflows(self) -> int:
+        return _count(
+            [read_samples(url) for url in self._sockets], "sockets_listen_overflows_total"
+        )
+
+    def start_time(self) -> float | None:
+        """When the target's process started, in epoch seconds, of several the last; None when one
+        does not answer."""
+        found = []
+        for url in self._metrics:
+            with suppress(LabError):
+                found.append(first(read_samples(url), "process_start_time_seconds"))
+        started = [each for each in found if each is not None]
+        return max(started) if len(started) == len(self._metrics) else None
+
+
+def _settings(url: str) -> dict[str, float | None]:
+    return {
+        name: None if math.isinf(value) else value
+        for (metric, name), value in read_samples(url, "name").items()
+        if metric == "tomcat_setting"
+    }
+
+
+def _count(samples: Sequence[Samples], name: str) -> int:
+    return int(sum(first(each, name) or 0 for each in samples))
+
+
+def prepare_target(
+    runtime: Runtime,
+    settings: Mapping[str, SettingValue],
+    build: TargetBuild | None = None,
+    cores: Cores | None = None,
+    *,
+    fresh: bool = False,
+) -> TargetView:
+    """Brings the lab's own target to these settings, this build (None: the lab's own), its CPUs
+    and to rest; restarts it where it must, and in any case for a `fresh` start."""
+    view = TargetView(runtime.endpoints())
+    if not runtime.target_started_with(build, cores):
+        say(f"restarting the target: {build or 'its own build'}, {cores or 'on all CPUs'}")
+        runtime.restart_target(settings, build, cores)
+        # Its replicas come and go with its build.
+        view = TargetView(runtime.endpoints())
+    elif fresh or _differs(view, settings):
+        say("restarting the target with the run's settings")
+        runtime.restart_target(settings, build, cores)
+    elif not _becomes_idle(view):
+        warn(f"the target is not idle after {_IDLE_SECONDS} s ({view.activity()}): restarting it")
+        runtime.restart_target(settings, build, cores)
+    if not _becomes_idle(view):
+        raise LabError(
+            f"the target does not become idle ({view.activity()}): stop what else sends load to it"
+        )
+    return view
+
+
+def _differs(view: TargetView, settings: Mapping[str, SettingValue]) -> bool:
+    try:
+        return any(_differ(each, settings) for each in view.settings_of_all())
+    except LabError:
+        return True
+
+
+def _differ(effective: Mapping[str, float | None], settings: Mapping[str, SettingValue]) -> bool:
+    if settings["TOMCAT_VIRTUAL_THREADS"]:
+        # Then the worker threads are unlimited, whatever the setting says.
+        settings = {k: v for k, v in settings.items() if effective.get(k, 0.0) is not None}
+    declared = load_target_declaration().settings
+    return any(
+        effective.get(name) != declared[name].exported(value) for name, value in settings.items()
+    )
+
+
+def _becomes_idle(view: TargetView) -> bool:
+    deadline = time.monotonic() + _IDLE_SECONDS
+    activity = view.activity()
+    if not activity.idle:
+        say(f"waiting for an idle target: {activity}")
+    while not activity.idle:
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+        activity = view.activity()
+    return True
+
+
+# The target is scraped every 2 s: this long after the end, the last scrape is in for certain.
+SETTLE_SECONDS = 3.0
+_TARGET_FIGURES_POLL_SECONDS = 0.1
+# Of the rules that make the normalised series: they are evaluated together, every second.
+_RULE = "loadtest:requests:rate"
+# The sockets are scraped every second; with fewer of them a peak may have gone unseen.
+_ENOUGH_SCRAPES = 0.7
+
+
+def settle(prometheus: Prometheus, ended: datetime) -> None:
+    """Waits until what shows the end of the run is stored: a scrape of the target and one of its
+    sockets, and the normalised series of what the driver pushed."""
+    while (left := SETTLE_SECONDS - (now() - ended).total_seconds()) > 0:
+        # One that does not answer may be starting again.
+        with suppress(LabError):
+            if _stored(prometheus, ended):
+                return
+        time.sleep(min(_TARGET_FIGURES_POLL_SECONDS, left))
+
+
+def _stored(prometheus: Prometheus, ended: datetime) -> bool:
+    if not scraped_since(prometheus, ended):
+        return False
+    evaluated = prometheus.evaluated(_RULE)
+    return evaluated is not None and evaluated >= ended
+
+
+def scraped_since(prometheus: Prometheus, ended: datetime, at: datetime | None = None) -> bool:
+    """Whether the lab's own target and its sockets were, from that moment on; as it is known `at`
+    a moment, None: now."""
+    # A scrape is stored whole, under the time at which it began. Of those that answer: a replica
+    # that is not there is waited for until the scrape times out.
+    up = f'up{{job=~"target|sockets", {OF_LAB_TARGET}}}'
+    scraped = prometheus.query(f"min by (job) (timestamp({up}) and {up} == 1)", at)
+    return len(scraped) == 2 and min(scraped.values()) >= ended.timestamp()
+
+
+def connections(
+    prometheus: Prometheus,
+    started: datetime,
+    ended: datetime,
+    capacity: ConnectionCapacity | None,
+    overflows: int | None,
+    keep_alive: bool,
+) -> Connections:
+    """Prediction from settings and limit, measurement from the sockets alone."""
+    window = _window(started, ended)
+    established = f"sockets_established{{{OF_LAB_TARGET}}}"
+    seen = prometheus.value(f"max(count_over_time({established}[{window}s]))", ended) or 0
+    if seen < _ENOUGH_SCRAPES * (ended - started).total_seconds():
+        raise LabError(f"Prometheus has only {seen:.0f} scrapes of this run's {window} seconds")
+    return Connections(
+        predicted=capacity.predicted if capacity else None,
+        established_peak=_peak(prometheus, "sockets_established", window, ended),
+        accept_queue_peak=_peak(prometheus, "sockets_accept_queue_depth", window, ended),
+        accept_queue_limit=capacity.accept_queue_limit if capacity else None,
+        listen_overflows=overflows,
+        policy="keep-alive" if keep_alive else "close",
+    )
+
+
+def queue_wait(
+    prometheus: Prometheus, started: datetime, ended: datetime, born: float | None
+) -> QueueWait:
+    """Waits in the worker queue; from a native histogram, so within its bucket's width (2.2 %).
+
+    `born`: when the target's process started, in epoch seconds.
+    """
+    until = ended + timedelta(seconds=SETTLE_SECONDS)
+    waits = _gained("tomcat_worker_queue_wait_seconds", started, until, born)
+    quantiles = {
+        name: prometheus.value(f"histogram_quantile({q}, {waits})", now())
+        for name, q in (("p50", 0.5), ("p99", 0.99), ("max", 1))
+    }
+    return QueueWait(
+        **{k: None if v is None or math.isnan(v) else round(v, 6) for k, v in quantiles.items()}
+    )
+
+
+def server_mean(
+    prometheus: Prometheus, path: str, started: datetime, until: datetime, born: float | None
+) -> float | None:
+    """Seconds a request by the target's own timer; scrapes are 2 s apart, so are its limits.
+
+    `path` as that timer names it; None where it counted nothing there.
+    """
+    seconds, there = "http_server_requests_seconds", f'uri="{path}"'
+    total = prometheus.value(_gained(f"{seconds}_sum", started, until, born, there))
+    count = prometheus.value(_gained(f"{seconds}_count", started, until, born, there))
+    return round(total / count, 9) if total is not None and count else None
+
+
+def _gained(
+    series: str, started: datetime, until: datetime, born: float | None, selector: str = ""
+) -> str:
+    """What a counter or histogram of the target gained in that time.
+
+    What this process counted before is not in it; a process before it counted something else.
+    """
+    series = f"{series}{{{OF_LAB_TARGET}, {selector}}}"
+    after = f"sum(last_over_time({series}[1m] @ {until.timestamp():.3f}))"
+    age_ms = int((started.timestamp() - (born or 0)) * 1000)
+    if age_ms <= 0:
+        return after
+    window = f"{min(age_ms, 60_000)}ms"
+    before = f"sum(last_over_time({series}[{window}] @ {started.timestamp():.3f}))"
+    return f"(({after} - {before}) or {after})"
+
+
+def _window(started: datetime, ended: datetime) -> int:
+    return math.ceil((ended - started).total_seconds()) + 2
+
+
+def _peak(prometheus: Prometheus, series: str, window: int, ended: datetime) -> int | None:
+    # Of all replicas together. Twice as often as it is scraped: no scrape lies between two steps.
+    together = f"sum({series}{{{OF_LAB_TARGET}}})"
+    value = prometheus.value(f"max_over_time({together}[{window}s:500ms])", ended)
+    return None if value is None else int(value)
+
+
+_SELECTOR = f'job="target", {OF_LAB_TARGET}'
+_TARGET = f"{{{_SELECTOR}}}"
+# A JVM's metrics count nanoseconds, those of most other programs seconds.
+_CPU = (
+    f"sum(rate(process_cpu_time_ns_total{_TARGET}[WINDOW])) / 1e9"
+    f" or sum(rate(process_cpu_seconds_total{_TARGET}[WINDOW]))"
+)
+# Of each replica the lower one: a quota is infinite without a limit, and a JVM rounds it up.
+_CORES = (
+    f'sum(min by (instance) ({{__name__=~"system_cpu_count|cgroup_cpu_quota_cores", {_SELECTOR}}}))'
+)
+# What a JVM has taken from the system is the nearest that it says of itself.
+_MEMORY = (
+    f"max(max_over_time(sum(process_resident_memory_bytes{_TARGET})[WINDOW:1s]))"
+    f" or max(max_over_time(sum(jvm_memory_committed_bytes{_TARGET})[WINDOW:1s]))"
+)
+_OPEN_FILES = (
+    f"max(max_over_time(process_files_open_files{_TARGET}[WINDOW]))"
+    f" or max(max_over_time(process_open_fds{_TARGET}[WINDOW]))"
+)
+# With virtual threads, or an executor of its own, Tomcat says -1.
+_WORKERS = (
+    f"max(max_over_time((tomcat_threads_busy_threads{_TARGET}"
+    f" / (tomcat_threads_config_max_threads{_TARGET} > 0))[WINDOW:1s]))"
+)
+
+
+def fill_resources(
+    steps: Sequence[Step], prometheus: Prometheus, targets: Sequence[Usage], cpus: int
+) -> None:
+    """Each step's resources, from the scrapes within it.
+
+    `targets`: the processes, of the target and its replicas, as the lab itself sees them, which
+    knows their resident memory; where it cannot be seen, their own word is taken. `cpus`: how many
+    all of them share. A step needs two scrapes (4 s) to show its CPU.
+    Raises LabError when Prometheus does not answer.
+    """
+    for step in steps:
+        step.resources = _used(step, prometheus, targets, cpus)
+
+
+def _used(step: Step, prometheus: Prometheus, targets: Sequence[Usage], cpus: int) -> Resources:
+    window = f"{max(1, round((step.ended - step.started).total_seconds() * 1000))}ms"
+
+    def seen(expression: str) -> float | None:
+        return prometheus.value(expression.replace("WINDOW", window), step.ended)
+
+    cpu, cores = seen(_CPU), seen(_CORES)
+    memory = _resident(step, targets) or seen(_MEMORY)
+    files, workers = seen(_OPEN_FILES), seen(_WORKERS)
+    return Resources(
+        cpu_share=None if cpu is None or not cores else round(cpu / min(cores, cpus), 4),
+        memory_bytes=None if memory is None else int(memory),
+        open_files=None if files is None else int(files),
+        worker_threads_share=None if workers is None else round(workers, 4),
+    )
+
+
+def _resident(step: Step, targets: Sequence[Usage]) -> int | None:
+    """The peaks of all together; None where one was not seen."""
+    peaks = [usage.memory_between(step.started, step.ended) for usage in targets]
+    known = [peak for peak in peaks if peak is not None]
+    return sum(known) if known and len(known) == len(peaks) else None
