@@ -29,7 +29,7 @@ ENV_EXAMPLE = ROOT / "compose" / ".env.example"
 ENV_FILE = ROOT / "compose" / ".env"
 TARGET = ROOT / "targets" / "spring-tomcat"
 SOCKETS_EXPORTER = ROOT / "exporters" / "sockets"
-INIT = ROOT / "init"
+SECRETS = ROOT / "services" / "secrets"
 HOST_TOOLS = ROOT / "host" / "tools"
 
 

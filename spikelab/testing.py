@@ -144,7 +144,7 @@ def _target_tests() -> None:
 
 
 def _go_tests() -> None:
-    for name, folder in (("sockets exporter", paths.SOCKETS_EXPORTER), ("init", paths.INIT)):
+    for name, folder in (("sockets exporter", paths.SOCKETS_EXPORTER), ("secrets", paths.SECRETS)):
         _call(f"{name}: vet", [*_NICE, "go", "vet", "./..."], folder)
         _call(f"{name}: tests", ["go", "test", "./..."], folder)
 

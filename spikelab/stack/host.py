@@ -4,7 +4,7 @@
 # - Whether a TCP port is free, and who holds it.
 # - Prometheus' configuration for the host runtime: shared files, this machine's addresses.
 # - The secrets of this installation on the host runtime, made by the program that makes them in
-#   compose as well (init/).
+#   compose as well (services/secrets).
 # - What the host target is started with: a file that host/start-target reads at each start.
 import errno
 import json

@@ -70,7 +70,7 @@ def builds() -> list[Build]:
     return [
         *tools,
         _own_go_build("sockets-exporter", "the sockets exporter", paths.SOCKETS_EXPORTER),
-        _own_go_build("spikelab-init", "what makes the secrets", paths.INIT),
+        _own_go_build("spikelab-init", "what makes the secrets", paths.SECRETS),
         _target_build(),
         _archive_build(),
     ]

@@ -1,3 +1,0 @@
-module spikelab/init
-
-go 1.26.0

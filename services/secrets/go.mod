@@ -1,0 +1,3 @@
+module spikelab/services/secrets
+
+go 1.26.0
