@@ -112,7 +112,8 @@ def test_the_proxy_listens_inside_compose_where_the_example_says() -> None:
 
 
 def test_the_proxy_is_given_every_variable_that_it_reads() -> None:
-    used = set(re.findall(r"\$\{(\w+)\}", (paths.ROOT / "services" / "haproxy" / "haproxy.cfg").read_text()))
+    configuration = (paths.ROOT / "services" / "haproxy" / "haproxy.cfg").read_text()
+    used = set(re.findall(r"\$\{(\w+)\}", configuration))
     assert used == set(COMPOSE["services"]["proxy"]["environment"])
     script = (paths.ROOT / "host" / "start-proxy").read_text()
     assert used - set(PORTS["proxy"]) <= set(re.findall(r"(\w+)=", script))
