@@ -29,8 +29,7 @@ from spikelab.results.comparison import ComparisonRecord, MetricName, Noise
 from spikelab.results.experiment import ExperimentState, all_states
 from spikelab.run import RunOptions
 from spikelab.stack.choice import current
-from spikelab.statistics import Answer
-from spikelab.statistics.pairs import chances
+from spikelab.statistics.pairs import Answer, chances
 from spikelab.units import show_duration
 
 _PLAN = str(paths.ROOT / "bench" / "comparisons.yaml")

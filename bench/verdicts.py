@@ -16,8 +16,7 @@ from numpy.random import Generator
 from scipy.optimize import brentq
 
 from spikelab.objectives import Verdict
-from spikelab.statistics import Answer
-from spikelab.statistics.pairs import Metric, Pair, compare
+from spikelab.statistics.pairs import Answer, Metric, Pair, compare
 from spikelab.statistics.search import Capacity, Observation, Search, answer, next_rate
 from spikelab.statistics.shares import judge_share
 

@@ -14,6 +14,7 @@ from spikelab.objectives import QUANTILES, Objective, Verdict
 from spikelab.plans.model import DriverName, Phase
 from spikelab.results.run import Latency, Step
 from spikelab.settings import locust_processes
+from spikelab.statistics.shares import judge_share
 
 # Above this share of the cores that it can use, the driver competes with itself: a late answer may
 # be its own.
@@ -96,15 +97,10 @@ def judge_by_bounds(step: Step, objectives: Sequence[Objective]) -> Verdict:
 
 def objective_by_bounds(step: Step, objective: Objective) -> Verdict:
     """Of one objective alone, whatever else the step missed."""
-    from spikelab.statistics.shares import (  # noqa: PLC0415
-        allowed_share,
-        judge_share,
-    )
-
     misses = step.failures + step.dropped
     if objective.key != "success":
         misses += step.slow[objective.text]
-    return judge_share(misses, step.requests + step.dropped, allowed_share(objective))
+    return judge_share(misses, step.requests + step.dropped, objective.allowed_share)
 
 
 def short_of_capacity(step: Step) -> Verdict | None:
@@ -147,14 +143,9 @@ def leaves_a_queue(
         return step.drain_seconds > spare
     if step.late_answers < _FEWEST_LATE:
         return False
-    from spikelab.statistics.shares import (  # noqa: PLC0415
-        allowed_share,
-        judge_share,
-    )
-
     due = round((end_rate or step.started_rate or 0) * spare)
     last = max(step.late_answers, min(step.requests, due))
-    return judge_share(step.late_answers, last, allowed_share(loosest)) == "fail"
+    return judge_share(step.late_answers, last, loosest.allowed_share) == "fail"
 
 
 def with_drops(latency: Latency, requests: int, dropped: int) -> dict[str, float | None]:

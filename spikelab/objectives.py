@@ -3,7 +3,7 @@
 # - Limits on what the target uses: ``cpu < 80%``, ``memory < 500MB``. Parsed once, judged here.
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -12,6 +12,18 @@ from spikelab.units import parse_duration, parse_fraction
 # What the percentiles of `Latency` are.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
 Verdict = Literal["pass", "fail", "inconclusive"]
+
+
+def over_repeats(verdicts: Sequence[Verdict], needed: int) -> Verdict:
+    """Pass or fail when at least `needed` runs say so and none says the opposite.
+
+    The run is the unit of replication: requests of several runs are never counted together, for
+    that hides runs that disagree. An inconclusive run decides nothing either way.
+    """
+    passed, failed = verdicts.count("pass"), verdicts.count("fail")
+    if passed >= needed and not failed:
+        return "pass"
+    return "fail" if failed >= needed and not passed else "inconclusive"
 
 
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
@@ -36,6 +48,17 @@ class Objective:
     key: str
     compare: str
     limit: float
+
+    @property
+    def allowed_share(self) -> float:
+        """The share of requests that may miss it.
+
+        ``success >= 99.9%``: 0.001 may fail. ``p95 < 1s``: 0.05 may take a second or longer,
+        failures and drops among them.
+        """
+        met = self.limit if self.key == "success" else QUANTILES[self.key]
+        # Rounded, for 1 - 0.999 is a little more than 0.001.
+        return round(1 - met, 12)
 
     def holds(self, success: float, latency_seconds: Mapping[str, float | None]) -> bool:
         """Whether it is met. Latency counts failures as infinite (None): a miss, not a gap."""

@@ -9,7 +9,7 @@
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import product
 from typing import Any, Literal, get_args
 
@@ -56,8 +56,8 @@ from spikelab.results.comparison import (
 from spikelab.results.experiment import ExperimentState
 from spikelab.results.run import Latency, Step, now
 from spikelab.run import RunOptions, identity
-from spikelab.statistics import Answer
 from spikelab.statistics.pairs import (
+    Answer,
     Comparison,
     Metric,
     Pair,
@@ -337,12 +337,7 @@ def _result(
         result.ratio, result.low, result.high = ratio.mean, ratio.low, ratio.high
         result.log_deviation = ratio.log_deviation
         if answer.verdict == "inconclusive" and answer.reason is None:
-            advice = advise(ratio, question.margin)
-            result.advice = Advice(
-                pairs_needed=advice.pairs,
-                more_pairs=advice.more_pairs,
-                smallest_difference=advice.smallest_difference,
-            )
+            result.advice = Advice(**asdict(advise(ratio, question.margin)))
     return result
 
 

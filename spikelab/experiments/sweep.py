@@ -18,14 +18,13 @@ from spikelab.errors import UsageError, did_you_mean
 from spikelab.experiments import session
 from spikelab.experiments.session import ExperimentSession, TimeLeft, plan_of, variant_of
 from spikelab.judge import started_enough
-from spikelab.objectives import Verdict
+from spikelab.objectives import Verdict, over_repeats
 from spikelab.plans.estimate import run_estimate
 from spikelab.plans.load import PlanSource, parameter_value, split_assignment
 from spikelab.plans.model import Sweep
 from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState
 from spikelab.results.run import RunRecord, Scalar, Step
 from spikelab.run import RunOptions, cell_name
-from spikelab.statistics.pairs import over_repeats
 from spikelab.units import show_duration, show_seconds
 
 # A run that turned out to be no measurement is repeated at once: so often at most.

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from spikelab import paths
 from spikelab.results.run import Count, Kept, Moment, Scalar, read_kept, write_json
-from spikelab.statistics import Answer
+from spikelab.statistics.pairs import Answer
 
 # A figure of a step that comparisons know; spikelab/comparison/verdict.py says how each is taken.
 MetricName = Literal[

@@ -1,31 +1,31 @@
-"""A against B over interleaved pairs of runs: better, worse, equivalent or inconclusive."""
+"""A against B over interleaved pairs of runs: better, worse, equivalent or inconclusive.
 
-# - Several tests at once.
-# - What a comparison of so many pairs can decide, from the spread of its log-ratios. Every
-#   figure here takes the observed deviation for the true one. From six pairs the true one may
-#   be 0.62 to 2.45 times that (95 %), and the pairs needed go with its square: an order of
-#   magnitude, not a promise. No figure uses the observed ratio: power at the observed effect
-#   only repeats the p value (Hoenig and Heisey, The abuse of power, The American Statistician
-#   55 (2001)).
-# - The ratio of two things that were measured in interleaved pairs, with its interval over
-#   runs.
-# - One verdict over several runs of the same step.
+The ratio of the two with its interval over runs, the tests on it for one metric or several, and
+what a comparison of so many pairs can decide from the spread of its log-ratios. These last figures
+take the observed deviation for the true one. From six pairs the true one may be 0.62 to 2.45 times
+that (95 %), and the pairs needed go with its square: an order of magnitude, not a promise. No
+figure uses the observed ratio: power at the observed effect only repeats the p value (Hoenig and
+Heisey, The abuse of power, The American Statistician 55 (2001)).
+
+docs/statistics.md says what is decided how, and why. SciPy takes half a second to load, so the
+functions that need it import it.
+"""
+
 import math
 import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
-
-import numpy as np
-from scipy.optimize import brentq
-from scipy.stats import binomtest, chi2, nct, norm
-from scipy.stats import t as student
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
 
 from spikelab.errors import UsageError
-from spikelab.objectives import Verdict
-from spikelab.statistics import CONFIDENCE, Answer
+from spikelab.statistics.shares import CONFIDENCE
 
+if TYPE_CHECKING:
+    import numpy as np
+
+# About B.
+Answer = Literal["better", "worse", "equivalent", "inconclusive"]
 # One figure of A's run and B's run. None: not measured. Infinite: failures count so.
 Pair = tuple[float | None, float | None]
 
@@ -82,12 +82,41 @@ class Ratio:
         error = self.log_deviation / math.sqrt(self.pairs)
         if not error:
             return 0.0 if log > 0 else 1.0
+        from scipy.stats import t as student
+
         return float(student.sf(log / error, self.pairs - 1))
+
+
+def ratio_of(ratios: Sequence[float]) -> Ratio:
+    """Paired t on log-ratios: the unit of replication is the pair, not the request.
+
+    `ratios`: one B / A for each pair, at least two, positive and finite. Source: Student's paired
+    test (Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., ch. 3) on logarithms, as
+    Fleming and Wallace, How not to lie with statistics, CACM 29 (1986), ask of ratios.
+    Raises ValueError.
+    """
+    from scipy.stats import t as student
+
+    if len(ratios) < 2 or not all(0 < ratio < math.inf for ratio in ratios):
+        raise ValueError(f"no interval of {list(ratios)}: it needs two positive, finite ratios")
+    logs = [math.log(ratio) for ratio in ratios]
+    mean, deviation, freedom = statistics.fmean(logs), statistics.stdev(logs), len(logs) - 1
+    error = deviation / math.sqrt(len(logs))
+    two_sided = error * student.ppf((1 + CONFIDENCE) / 2, freedom)
+    one_sided = error * student.ppf(CONFIDENCE, freedom)
+    return Ratio(
+        mean=math.exp(mean),
+        low=math.exp(mean - two_sided),
+        high=math.exp(mean + two_sided),
+        upper=math.exp(mean + one_sided),
+        pairs=len(logs),
+        log_deviation=deviation,
+    )
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """B against A in one metric. `verdict` is about B.
+    """B against A in one metric.
 
     `ratio` is B / A; None where some figure has no ratio, and `difference_p` is then a sign
     test's. Both p values are Holm's adjusted ones for a secondary metric; `ratio`'s interval is
@@ -96,24 +125,22 @@ class Comparison:
     """
 
     metric: Metric
-    verdict: Answer
     ratio: Ratio | None
+    b_is_higher: bool
     difference_p: float
     equivalence_p: float
     left_out: tuple[int, ...] = ()
     reason: str | None = None
 
-
-@dataclass(frozen=True)
-class _Evidence:
-    """What the pairs say before several metrics are looked at together."""
-
-    ratio: Ratio | None
-    b_is_higher: bool
-    difference_p: float
-    equivalence_p: float
-    left_out: tuple[int, ...]
-    reason: str | None
+    @property
+    def verdict(self) -> Answer:
+        """About B."""
+        # First: a difference that is certain and certainly too small to matter is none.
+        if self.equivalence_p <= _EQUIVALENCE_LEVEL:
+            return "equivalent"
+        if self.difference_p <= _DIFFERENCE_LEVEL:
+            return "better" if self.b_is_higher == (self.metric.better == "higher") else "worse"
+        return "inconclusive"
 
 
 def fewest_pairs(metrics: int = 1) -> int:
@@ -147,35 +174,34 @@ def compare(
     """
     for metric in (primary, *secondary):
         require_pairs(len(pairs[metric.name]))
-    first = _evidence(primary, pairs[primary.name])
-    rest = [_evidence(metric, pairs[metric.name]) for metric in secondary]
+    rest = [_tested(metric, pairs[metric.name]) for metric in secondary]
     adjusted = zip(
-        holm([evidence.difference_p for evidence in rest]),
-        holm([evidence.equivalence_p for evidence in rest]),
+        rest,
+        holm([each.difference_p for each in rest]),
+        holm([each.equivalence_p for each in rest]),
         strict=True,
     )
     return [
-        _comparison(primary, first, first.difference_p, first.equivalence_p),
-        *(
-            _comparison(metric, evidence, *p_values)
-            for metric, evidence, p_values in zip(secondary, rest, adjusted, strict=True)
-        ),
+        _tested(primary, pairs[primary.name]),
+        *(replace(each, difference_p=d, equivalence_p=e) for each, d, e in adjusted),
     ]
 
 
-def _evidence(metric: Metric, pairs: Sequence[Pair]) -> _Evidence:
+def _tested(metric: Metric, pairs: Sequence[Pair]) -> Comparison:
+    """One metric by itself: its p values are not adjusted."""
     measured = [(a, b) for a, b in pairs if a is not None and b is not None]
     if not all(figure >= 0 for pair in measured for figure in pair):
         raise ValueError(f"{metric.name}: a figure is negative or not a number: {measured}")
     left_out = tuple(number for number, pair in enumerate(pairs, 1) if None in pair)
+    ratio = _ratio(measured)
     if len(measured) < fewest_pairs():
         reason = f"only {len(measured)} pairs have both figures: {fewest_pairs()} are needed"
-        return _Evidence(_ratio(measured), False, 1.0, 1.0, left_out, reason)
-    ratio = _ratio(measured)
+        return Comparison(metric, ratio, False, 1.0, 1.0, left_out, reason)
     if ratio is None:
-        return _sign_test(measured, left_out)
+        b_is_higher, p, reason = _sign_test(measured)
+        return Comparison(metric, None, b_is_higher, p, 1.0, left_out, reason)
     p_values = ratio.difference_p, ratio.equivalence_p(metric.margin)
-    return _Evidence(ratio, ratio.mean > 1, *p_values, left_out, None)
+    return Comparison(metric, ratio, ratio.mean > 1, *p_values, left_out)
 
 
 def _ratio(measured: Sequence[tuple[float, float]]) -> Ratio | None:
@@ -185,37 +211,20 @@ def _ratio(measured: Sequence[tuple[float, float]]) -> Ratio | None:
     return ratio_of([b / a for a, b in measured])
 
 
-def _sign_test(measured: Sequence[tuple[float, float]], left_out: tuple[int, ...]) -> _Evidence:
+def _sign_test(measured: Sequence[tuple[float, float]]) -> tuple[bool, float, str]:
     """Zero and infinity have no ratio, but an order: exact two-sided sign test, ties left out.
 
-    Source: Dixon and Mood, The statistical sign test, JASA 41 (1946). It never says equivalent.
+    Whether B is higher, the p value and what was counted. It never says equivalent.
+    Source: Dixon and Mood, The statistical sign test, JASA 41 (1946).
     """
+    from scipy.stats import binomtest
+
     higher = sum(b > a for a, b in measured)
     lower = sum(b < a for a, b in measured)
     p = float(binomtest(higher, higher + lower).pvalue) if higher + lower else 1.0
     reason = f"a figure is zero or infinite, so only order counts: B above A in {higher}"
     reason += f" pairs, below in {lower}, the same in {len(measured) - higher - lower}"
-    return _Evidence(None, higher > lower, p, 1.0, left_out, reason)
-
-
-def _comparison(
-    metric: Metric, evidence: _Evidence, difference_p: float, equivalence_p: float
-) -> Comparison:
-    verdict: Answer = "inconclusive"
-    # First: a difference that is certain and certainly too small to matter is none.
-    if equivalence_p <= _EQUIVALENCE_LEVEL:
-        verdict = "equivalent"
-    elif difference_p <= _DIFFERENCE_LEVEL:
-        verdict = "better" if evidence.b_is_higher == (metric.better == "higher") else "worse"
-    return Comparison(
-        metric,
-        verdict,
-        evidence.ratio,
-        difference_p,
-        equivalence_p,
-        evidence.left_out,
-        evidence.reason,
-    )
+    return higher > lower, p, reason
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -255,6 +264,10 @@ def smallest_difference(log_deviation: float, pairs: int) -> float:
     Its inverse is the smallest below. By the noncentral t distribution: Cohen, Statistical Power
     Analysis for the Behavioral Sciences, 2nd ed. (1988), ch. 2.
     """
+    from scipy.optimize import brentq
+    from scipy.stats import nct
+    from scipy.stats import t as student
+
     freedom = pairs - 1
     critical = student.ppf((1 + CONFIDENCE) / 2, freedom)
     noncentrality = brentq(lambda shift: nct.sf(critical, freedom, shift) - POWER, 0, 100)
@@ -265,13 +278,13 @@ def smallest_difference(log_deviation: float, pairs: int) -> float:
 class RepeatAdvice:
     """For a comparison that was inconclusive.
 
-    `pairs`: needed in all for a right verdict with 80 % chance; None: more than 1,000.
+    `pairs_needed`: in all, for a right verdict with 80 % chance; None: more than 1,000.
     `more_pairs`: how many that is beyond those there were; 0: there were enough, and luck failed.
     `smallest_difference`: the true ratio above 1 that those there were would have told from 1
     with 80 % chance; its inverse is the one below.
     """
 
-    pairs: int | None
+    pairs_needed: int | None
     more_pairs: int | None
     smallest_difference: float
 
@@ -290,13 +303,17 @@ def chances(
     are normal ones averaged over that error: the exact power of two one-sided tests (Phillips,
     J. Pharmacokinet. Biopharm. 18 (1990)), and of the t test where that comes second.
     """
+    import numpy as np
+    from scipy.stats import chi2, norm
+    from scipy.stats import t as student
+
     middles = (np.arange(_CHI2_POINTS) + 0.5) / _CHI2_POINTS
     estimated = log_error * np.sqrt(chi2.ppf(middles, freedom) / freedom)
     half = estimated * student.ppf((1 + confidence) / 2, freedom)
     inside = np.maximum(log_margin - half, 0)
     outside = np.maximum(half, inside)
 
-    def share_up_to(log: np.ndarray) -> np.ndarray:
+    def share_up_to(log: "np.ndarray") -> "np.ndarray":
         return np.asarray(norm.cdf((log - log_ratio) / log_error))
 
     return Chances(
@@ -340,40 +357,3 @@ def _fewest(enough: Callable[[int], bool]) -> int | None:
     """The fewest pairs that are enough, where more of them are too."""
     pairs = bisect_left(range(MOST_PAIRS + 1), True, lo=fewest_pairs(), key=enough)
     return pairs if pairs <= MOST_PAIRS else None
-
-
-def ratio_of(ratios: Sequence[float]) -> Ratio:
-    """Paired t on log-ratios: the unit of replication is the pair, not the request.
-
-    `ratios`: one B / A for each pair, at least two, positive and finite. Source: Student's paired
-    test (Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., ch. 3) on logarithms, as
-    Fleming and Wallace, How not to lie with statistics, CACM 29 (1986), ask of ratios.
-    Raises ValueError.
-    """
-    if len(ratios) < 2 or not all(0 < ratio < math.inf for ratio in ratios):
-        raise ValueError(f"no interval of {list(ratios)}: it needs two positive, finite ratios")
-    logs = [math.log(ratio) for ratio in ratios]
-    mean, deviation, freedom = statistics.fmean(logs), statistics.stdev(logs), len(logs) - 1
-    error = deviation / math.sqrt(len(logs))
-    two_sided = error * student.ppf((1 + CONFIDENCE) / 2, freedom)
-    one_sided = error * student.ppf(CONFIDENCE, freedom)
-    return Ratio(
-        mean=math.exp(mean),
-        low=math.exp(mean - two_sided),
-        high=math.exp(mean + two_sided),
-        upper=math.exp(mean + one_sided),
-        pairs=len(logs),
-        log_deviation=deviation,
-    )
-
-
-def over_repeats(verdicts: Sequence[Verdict], needed: int) -> Verdict:
-    """Pass or fail when at least `needed` runs say so and none says the opposite.
-
-    The run is the unit of replication: requests of several runs are never counted together, for
-    that hides runs that disagree. An inconclusive run decides nothing either way.
-    """
-    passed, failed = verdicts.count("pass"), verdicts.count("fail")
-    if passed >= needed and not failed:
-        return "pass"
-    return "fail" if failed >= needed and not passed else "inconclusive"

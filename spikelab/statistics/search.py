@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from spikelab.objectives import Verdict
-from spikelab.statistics.pairs import over_repeats
+from spikelab.objectives import Verdict, over_repeats
 
 Outcome = Literal["found", "at least", "below", "inconclusive"]
 _SIGNIFICANT_DIGITS = 3

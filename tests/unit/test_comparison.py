@@ -11,8 +11,8 @@ from scipy.stats import binom, ttest_rel
 
 from bench.verdicts import Arms, verdicts
 from spikelab.errors import UsageError
-from spikelab.statistics import Answer
 from spikelab.statistics.pairs import (
+    Answer,
     Comparison,
     Metric,
     Pair,

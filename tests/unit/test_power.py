@@ -82,7 +82,7 @@ def test_a_machine_too_loud_for_any_number_of_pairs() -> None:
 def test_the_advice_counts_from_the_pairs_there_are() -> None:
     ratio = ratio_of([0.95, 1.06, 1.0, 0.93, 1.07, 1.01])
     advice = advise(ratio, 0.05)
-    assert advice.pairs is not None
-    assert advice.more_pairs == advice.pairs - 6
+    assert advice.pairs_needed is not None
+    assert advice.more_pairs == advice.pairs_needed - 6
     assert advice.smallest_difference == smallest_difference(ratio.log_deviation, 6)
     assert advise(ratio_of([1.0] * 8), 0.05).more_pairs == 0

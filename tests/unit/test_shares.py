@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 from bench.verdicts import Queue
-from spikelab.objectives import Verdict, parse_objective
-from spikelab.statistics.pairs import over_repeats
-from spikelab.statistics.shares import allowed_share, fewest_requests, judge_share, share_bounds
+from spikelab.objectives import Verdict, over_repeats, parse_objective
+from spikelab.statistics.shares import judge_share, share_bounds
 
 # The two-sided 90 % limits of Clopper and Pearson, whose ends are one-sided 95 % bounds.
 # 4 of 20: 0.0714 and 0.4010; 0 of 10: the upper one is 1 - 0.05^(1/10).
@@ -38,20 +37,13 @@ def test_the_bounds_are_quantiles_of_the_beta_distribution(
     [("success >= 99.9%", 0.001), ("p95 < 1s", 0.05), ("p99.9 <= 250ms", 0.001)],
 )
 def test_an_objective_allows_a_share_of_misses(text: str, share: float) -> None:
-    assert allowed_share(parse_objective(text)) == share
+    assert parse_objective(text).allowed_share == share
 
 
 @pytest.mark.parametrize(("allowed", "requests"), [(0.01, 299), (0.001, 2995), (0.05, 59)])
 def test_so_many_requests_prove_an_objective_without_a_miss(allowed: float, requests: int) -> None:
-    assert fewest_requests(allowed) == requests
     assert judge_share(0, requests, allowed) == "pass"
     assert judge_share(0, requests - 1, allowed) == "inconclusive"
-
-
-@pytest.mark.parametrize("allowed", [0.0, 1.0])
-def test_no_number_of_requests_proves_that_none_ever_misses(allowed: float) -> None:
-    with pytest.raises(ValueError, match="no number of requests"):
-        fewest_requests(allowed)
 
 
 def test_an_objective_without_any_miss_can_only_fail() -> None:
