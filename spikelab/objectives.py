@@ -1,17 +1,25 @@
-"""Service-level objectives: ``success >= 99.9%``, ``p95 < 1s``. Parsed once, judged here."""
+"""What a step is judged by: objectives (``success >= 99.9%``, ``p95 < 1s``) and limits on what the
+target uses (``cpu < 80%``, ``memory < 500MB``). Their grammar, and whether a figure meets them.
 
-# - Limits on what the target uses: ``cpu < 80%``, ``memory < 500MB``. Parsed once, judged here.
+The drivers read objectives as well (k6/lib/slo.js, locust/lib/slo.py): tests/data/objectives.json
+holds all three to one grammar.
+"""
+
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from string import ascii_letters
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
 
 from spikelab.units import parse_duration, parse_fraction
 
-# What the percentiles of `Latency` are.
-QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
 Verdict = Literal["pass", "fail", "inconclusive"]
+
+# The percentiles that a step's latency has, as shares.
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
 
 
 def over_repeats(verdicts: Sequence[Verdict], needed: int) -> Verdict:
@@ -32,22 +40,23 @@ _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     ">=": operator.ge,
 }
-_QUANTILES = {"p50": "p50", "p90": "p90", "p95": "p95", "p99": "p99", "p99.9": "p99_9"}
-# The same as in k6/lib/slo.js; a test feeds both with one table.
-_FORM = re.compile(
-    r"(?:(?P<success>success)\s*(?P<above>>=?)\s*(?P<share>[0-9]+(?:\.[0-9]+)?\s*%?)"
-    r"|(?P<quantile>p50|p90|p95|p99|p99\.9)\s*(?P<below><=?)\s*(?P<limit>[0-9]+(?:\.[0-9]+)?(?:ms|s|m)))"
-)
 
 
 @dataclass(frozen=True)
-class Objective:
-    """One objective: ``key`` is ``success`` (share of requests) or a latency key (seconds)."""
+class _Bound:
+    """`limit` is in the unit of what `key` names."""
 
     text: str
     key: str
     compare: str
     limit: float
+
+    def _admits(self, value: float) -> bool:
+        return _COMPARE[self.compare](value, self.limit)
+
+
+class Objective(_Bound):
+    """`key` is ``success`` (a share of the requests) or one of `Latency` (seconds)."""
 
     @property
     def allowed_share(self) -> float:
@@ -63,83 +72,73 @@ class Objective:
     def holds(self, success: float, latency_seconds: Mapping[str, float | None]) -> bool:
         """Whether it is met. Latency counts failures as infinite (None): a miss, not a gap."""
         if self.key == "success":
-            return _COMPARE[self.compare](success, self.limit)
-        value = latency_seconds[self.key]
-        return _COMPARE[self.compare](float("inf") if value is None else value, self.limit)
+            return self._admits(success)
+        seconds = latency_seconds[self.key]
+        return self._admits(float("inf") if seconds is None else seconds)
 
 
-def objective_text(text: str) -> str:
-    """The text itself, where it is an objective. Raises ValueError that shows the form."""
-    parse_objective(text)
-    return text
+_OBJECTIVE = re.compile(
+    r"(?P<success>success)\s*(?P<above>>=?)\s*(?P<share>[0-9]+(?:\.[0-9]+)?\s*%?)"
+    r"|(?P<percentile>p50|p90|p95|p99|p99\.9)\s*(?P<below><=?)"
+    r"\s*(?P<seconds>[0-9]+(?:\.[0-9]+)?(?:ms|s|m))"
+)
 
 
 def parse_objective(text: str) -> Objective:
     """An objective from its text. Raises ValueError that shows the form."""
-    match = _FORM.fullmatch(text)
+    match = _OBJECTIVE.fullmatch(text)
     if not match:
         raise ValueError(
             f"'{text}' is no objective: write it like 'success >= 99.9%' or 'p95 < 1s'"
         )
     if match["success"]:
         return Objective(text, "success", match["above"], parse_fraction(match["share"]))
-    key = _QUANTILES[match["quantile"]]
-    return Objective(text, key, match["below"], parse_duration(match["limit"]))
+    key = match["percentile"].replace(".", "_")
+    return Objective(text, key, match["below"], parse_duration(match["seconds"]))
 
 
-_LIMITS_COMPARE: dict[str, Callable[[float, float], bool]] = {"<": operator.lt, "<=": operator.le}
-# What may be limited: the field of a step's resources, and what the limit is written in.
-_RESOURCES = {
-    "cpu": ("cpu_share", "share"),
-    "memory": ("memory_bytes", "bytes"),
-    "open_files": ("open_files", "count"),
-    "worker_threads": ("worker_threads_share", "share"),
-}
-_BYTES = {"kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
-_LIMITS_FORM = re.compile(
-    r"(?P<resource>\w+)\s*(?P<compare><=?)\s*(?P<limit>[0-9][0-9.]*\s*[A-Za-z%]*)"
-)
-_EXAMPLES = {"share": "80%", "bytes": "500MB", "count": "5000"}
-
-
-@dataclass(frozen=True)
-class Limit:
-    """One limit. `field`: of `Resources`; `limit` in its unit: a share, bytes or a count."""
-
-    text: str
-    field: str
-    compare: str
-    limit: float
+class Limit(_Bound):
+    """`key` is one of a step's `Resources`: a share, bytes or a count."""
 
     def holds(self, used: float | None) -> bool | None:
         """Whether it is kept; None where the lab did not see how much was used."""
-        return None if used is None else _LIMITS_COMPARE[self.compare](used, self.limit)
+        return None if used is None else self._admits(used)
+
+
+_BYTES = {"kB": 1000, "MB": 1000**2, "GB": 1000**3, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
+
+
+def _parse_bytes(text: str) -> float:
+    number = text.rstrip(ascii_letters)
+    return float(number) * _BYTES[text.removeprefix(number)]
+
+
+# What may be limited: its name in `Resources`, how a value is read, and an example of one.
+_LIMITED: dict[str, tuple[str, Callable[[str], float], str]] = {
+    "cpu": ("cpu_share", parse_fraction, "80%"),
+    "memory": ("memory_bytes", _parse_bytes, "500MB"),
+    "open_files": ("open_files", int, "5000"),
+    "worker_threads": ("worker_threads_share", parse_fraction, "80%"),
+}
+_LIMIT = re.compile(r"(?P<name>\w+)\s*(?P<compare><=?)\s*(?P<value>[0-9][0-9.]*\s*[A-Za-z%]*)")
 
 
 def parse_limit(text: str) -> Limit:
     """A limit from its text. Raises ValueError that shows the form."""
-    match = _LIMITS_FORM.fullmatch(text.strip())
-    if not match or match["resource"] not in _RESOURCES:
+    match = _LIMIT.fullmatch(text.strip())
+    if not match or match["name"] not in _LIMITED:
         raise ValueError(
             f"'{text}' is no limit: write it like 'cpu < 80%', 'memory < 500MB', "
             "'open_files < 5000' or 'worker_threads < 90%'"
         )
-    field, unit = _RESOURCES[match["resource"]]
+    key, parse, example = _LIMITED[match["name"]]
     try:
-        limit = _PARSE[unit](match["limit"])
+        return Limit(text, key, match["compare"], parse(match["value"]))
     except (ValueError, KeyError) as error:
-        form = f"{match['resource']} {match['compare']} {_EXAMPLES[unit]}"
+        form = f"{match['name']} {match['compare']} {example}"
         raise ValueError(f"'{text}' is no limit: write it like '{form}'") from error
-    return Limit(text, field, match["compare"], limit)
 
 
-def _bytes(text: str) -> float:
-    number = text.rstrip("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz")
-    return float(number) * _BYTES[text.removeprefix(number)]
-
-
-_PARSE: dict[str, Callable[[str], float]] = {
-    "share": parse_fraction,
-    "bytes": _bytes,
-    "count": lambda text: float(int(text)),
-}
+# Texts that are one, for what is read from files.
+ObjectiveText = Annotated[str, AfterValidator(lambda text: parse_objective(text).text)]
+LimitText = Annotated[str, AfterValidator(lambda text: parse_limit(text).text)]

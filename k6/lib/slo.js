@@ -1,7 +1,9 @@
+// Objectives as k6's thresholds. The grammar is the lab's: tests/data/objectives.json.
 import { milliseconds } from './duration.js';
 
 const SUCCESS = /^success\s*(>=?)\s*(\d+(?:\.\d+)?)\s*(%?)$/;
-const PERCENTILE = /^p(\d+(?:[._]\d+)?)\s*(<=?)\s*(\d+(?:\.\d+)?(?:ms|s|m))$/;
+const LATENCY = /^p(50|90|95|99|99\.9)\s*(<=?)\s*(\d+(?:\.\d+)?(?:ms|s|m))$/;
+const LONGEST_MS = milliseconds('24h');
 
 // "99.9%" / 100 is 0.9990000000000001 in binary: rounded, so that exactly 99.9 % passes.
 const share = (number, percent) => (percent ? Number((number / 100).toPrecision(12)) : Number(number));
@@ -12,11 +14,11 @@ function successThreshold(slo, [, operator, number, percent]) {
   return { metric: 'success', threshold: `rate${operator}${rate}` };
 }
 
-function percentileThreshold(slo, [, percentile, operator, limit]) {
-  const number = Number(percentile.replace('_', '.'));
-  if (number > 100) throw new Error(`slo "${slo}": a percentile is at most p100`);
+function latencyThreshold(slo, [, percentile, operator, limit]) {
+  const ms = milliseconds(limit);
+  if (ms > LONGEST_MS) throw new Error(`slo "${slo}": a limit is at most a day`);
   // Over every attempt: a trend of good answers alone would pass when there is none.
-  return { metric: 'latency_with_failures', threshold: `p(${number})${operator}${milliseconds(limit)}` };
+  return { metric: 'latency_with_failures', threshold: `p(${percentile})${operator}${ms}` };
 }
 
 /**
@@ -24,7 +26,7 @@ function percentileThreshold(slo, [, percentile, operator, limit]) {
  * takes just `ms` misses it unless it is inclusive; `tags` are those of its count of slow answers.
  */
 export function limitsOf(objectives) {
-  const matches = [...new Set(objectives)].map((slo) => PERCENTILE.exec(slo)).filter((match) => match);
+  const matches = [...new Set(objectives)].map((slo) => LATENCY.exec(slo)).filter((match) => match);
   const limits = matches.map(([objective, , operator, limit]) => (
     { ms: milliseconds(limit), inclusive: operator === '<=', tags: { objective } }
   ));
@@ -38,7 +40,7 @@ export function limitsOf(objectives) {
 export function thresholdOf(slo) {
   const success = SUCCESS.exec(slo);
   if (success) return successThreshold(slo, success);
-  const percentile = PERCENTILE.exec(slo);
-  if (percentile) return percentileThreshold(slo, percentile);
+  const latency = LATENCY.exec(slo);
+  if (latency) return latencyThreshold(slo, latency);
   throw new Error(`slo "${slo}": not understood; write it like "success >= 99.9%" or "p95 < 1s"`);
 }

@@ -348,7 +348,7 @@ def _missed(step: Step, objectives: Sequence[Objective], limits: Sequence[Limit]
 
 
 def _kept(limit: Limit, step: Step) -> bool | None:
-    return limit.holds(getattr(step.resources, limit.field))
+    return limit.holds(getattr(step.resources, limit.key))
 
 
 def _started(step: Step) -> str:

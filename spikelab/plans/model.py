@@ -18,7 +18,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.objectives import Objective, parse_limit, parse_objective
+from spikelab.objectives import LimitText, Objective, parse_objective
 from spikelab.plans.parameters import (
     LONGEST_NAME,
     PROXY_PREFIX,
@@ -240,11 +240,6 @@ def _share(text: str) -> str:
 Share = Annotated[str, AfterValidator(_share)]
 
 
-def _limit(text: str) -> str:
-    parse_limit(text)
-    return text
-
-
 class Overload(Strict):
     """What is put on the target after a search: so many times its capacity, then rest."""
 
@@ -267,7 +262,7 @@ class CapacitySearch(Strict):
     growth: Annotated[float, Field(gt=1, le=10)] = 2.0
     precision: Share = "5%"
     confirmations: Annotated[int, Field(ge=0, le=20)] = 2
-    limits: list[Annotated[str, AfterValidator(_limit)]] = []
+    limits: list[LimitText] = []
     overload: Overload | None = None
 
     @model_validator(mode="after")

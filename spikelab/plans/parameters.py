@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic_core import InitErrorDetails, PydanticCustomError
 
 from spikelab.errors import did_you_mean
-from spikelab.objectives import objective_text
+from spikelab.objectives import ObjectiveText
 from spikelab.results.run import Scalar
 from spikelab.settings import TOPOLOGIES
 from spikelab.units import parse_base_url, parse_duration
@@ -163,7 +163,7 @@ def _phase_name(name: str) -> str:
 Duration = Annotated[str, AfterValidator(_duration)]
 Url = Annotated[str, AfterValidator(_url)]
 PhaseName = Annotated[Name, AfterValidator(_phase_name)]
-Objectives = list[Annotated[str, AfterValidator(objective_text)]]
+Objectives = list[ObjectiveText]
 
 
 def mistake(message: str, *location: int | str) -> ValidationError:

@@ -19,10 +19,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from spikelab import paths
-from spikelab.objectives import Verdict, objective_text
+from spikelab.objectives import ObjectiveText, Verdict
 
 Scalar = str | int | float | bool
 
@@ -183,7 +183,7 @@ class Step(Kept):
     ] = {}
     resources: Resources = Resources()
     slo: Annotated[
-        list[Annotated[str, AfterValidator(objective_text)]],
+        list[ObjectiveText],
         Field(description="the objectives that it was judged by"),
     ] = []
     verdict: Verdict

@@ -11,7 +11,6 @@ import jsonschema
 import pytest
 
 from spikelab import paths
-from spikelab.objectives import parse_objective
 from spikelab.stores import first, read_samples
 from tests.stack.conftest import Lab, free_ports, in_state, wait_until
 
@@ -235,47 +234,6 @@ def test_a_service_of_the_user_s_own_is_judged_without_the_target_s_figures(lab:
     assert (folder / "plan.json").stat().st_mode & 0o077 == 0
     assert "secret" not in (folder / "run.json").read_text()
     assert "secret" not in (folder / "k6-summary.json").read_text()
-
-
-@pytest.mark.parametrize(
-    ("objective", "understood"),
-    [
-        ("success >= 99.9%", True),
-        ("success > 0.5", True),
-        ("p99.9 <= 1.5s", True),
-        ("p50 < 250ms", True),
-        ("success < 50%", False),
-        ("p95 > 1s", False),
-        ("p95 < 1h", False),
-        ("success >= 101%", False),
-    ],
-)
-def test_the_lab_and_the_script_understand_the_same_objectives(
-    tmp_path: Path, objective: str, understood: bool
-) -> None:
-    phase = {"name": "spike", "kind": "users", "value": 1, "start": "0s", "duration": "1m"}
-    plan = {
-        "testid": "x",
-        "target": {"url": "http://127.0.0.1:1"},
-        "request": {"method": "GET", "path": "/", "timeout": "1s", "keep_alive": True},
-        "phases": [phase],
-        "slo": [objective],
-    }
-    file = tmp_path / "plan.json"
-    file.write_text(json.dumps(plan))
-    script = str(paths.K6 / "spike.js")
-    inspected = subprocess.run(
-        [str(paths.BIN / "k6"), "inspect", "-e", f"LAB_PLAN={file}", script],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (inspected.returncode == 0) is understood, inspected.stderr
-    if understood:
-        assert parse_objective(objective).text == objective
-    else:
-        with pytest.raises(ValueError, match="is no"):
-            parse_objective(objective)
 
 
 def test_plans_are_listed(lab: Lab) -> None:

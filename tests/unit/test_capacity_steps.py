@@ -55,7 +55,7 @@ def record(*steps: Step, reasons: tuple[str, ...] = ()) -> RunRecord:
 )
 def test_limits(text: str, used: Resources, kept: bool | None) -> None:
     limit = parse_limit(text)
-    assert limit.holds(getattr(used, limit.field)) is kept
+    assert limit.holds(getattr(used, limit.key)) is kept
 
 
 @pytest.mark.parametrize(
