@@ -19,10 +19,11 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from spikelab.console import err, say
 from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
+from spikelab.health import client
 from spikelab.judge import generator_limited
 from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.model import Phase, Plan
-from spikelab.stores import InfluxDB, Prometheus, client, first, read_samples
+from spikelab.stores import InfluxDB, Prometheus, first, read_samples
 
 _PUSH_SECONDS = 2
 # A driver that has just begun a phase may still be writing its event.

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import zip_longest
+from statistics import median
 from typing import Self
 
 from spikelab import target
@@ -16,9 +17,9 @@ from spikelab.errors import LabError
 from spikelab.history import Event, write_events
 from spikelab.judge import generator_limited, judge_step, spoiled
 from spikelab.plans.model import Phase, Plan
-from spikelab.results.run import RunRecord, Step, StepGenerator
+from spikelab.results.run import RunRecord, Step, StepGenerator, Wave
 from spikelab.stack.engine import REPLICA
-from spikelab.stores import InfluxDB, Prometheus, gaps, good_answer_seconds, missing_samples, waves
+from spikelab.stores import SETTLE_SECONDS, InfluxDB, Prometheus, gaps, settle
 from spikelab.target import ConnectionCapacity, TargetView, fill_resources
 
 
@@ -93,7 +94,7 @@ class RunFigures:
         assert record.ended is not None
         if view is None:
             return
-        target.settle(self._prometheus, record.ended)
+        settle(self._prometheus, record.ended)
         if view.start_time() != before.born:
             self.reasons.append(TARGET_DIED)
         with self._incomplete("this run's record lacks some of the target's figures"):
@@ -128,7 +129,7 @@ class RunFigures:
         path = self._plan.request.path.partition("?")[0]
         steps = sorted(self._record.steps, key=lambda step: step.started)
         for step, following in zip_longest(steps, steps[1:]):
-            settled = step.ended + timedelta(seconds=target.SETTLE_SECONDS)
+            settled = step.ended + timedelta(seconds=SETTLE_SECONDS)
             until = min(settled, following.started) if following else settled
             step.server_mean_seconds = target.server_mean(
                 self._prometheus, path, step.started, until, before.born
@@ -264,3 +265,46 @@ def _within_slo(happened: PhaseSummary) -> int:
 
 def _rate(count: int, seconds: float) -> float | None:
     return round(count / seconds, 3) if seconds > 0 else None
+
+
+# Answers of one wave are as far apart as their users' starts were, and a user whose start was late
+# leaves a gap of that size. Between waves stays what the spread leaves of the service time.
+_SMALLEST_GAP_SECONDS = 0.25
+_LARGEST_GAP_SECONDS = 1.0
+
+
+def good_answer_seconds(influxdb: InfluxDB, testid: str, step: Step) -> list[float]:
+    """When a step's good answers came, in seconds since its start. Raises LabError when InfluxDB
+    does not answer."""
+    rows = influxdb.query(
+        'SELECT "value" FROM "http_req_duration" WHERE '
+        f"\"testid\" = '{testid}' AND \"scenario\" = '{step.phase}' "
+        "AND \"expected_response\" = 'true'"
+    )
+    start = step.started.timestamp()
+    return [row["time"] / 1000 - start for row in rows]
+
+
+def missing_samples(influxdb: InfluxDB, testid: str, step: Step) -> int:
+    """Requests of a step that InfluxDB does not have: k6 drops what it could not write."""
+    rows = influxdb.query(
+        'SELECT count("value") AS "stored" FROM "http_reqs" WHERE '
+        f"\"testid\" = '{testid}' AND \"scenario\" = '{step.phase}'"
+    )
+    return max(0, step.requests - (rows[0]["stored"] if rows else 0))
+
+
+def waves(answer_seconds: Sequence[float], start_spread_seconds: float) -> list[Wave]:
+    """Groups times (seconds since the start) that no gap above the spread of the start separates.
+
+    >>> waves([5.0, 5.1, 10.0], start_spread_seconds=0.1)
+    [Wave(answers=2, at_seconds=5.05), Wave(answers=1, at_seconds=10.0)]
+    """
+    gap = min(start_spread_seconds + _SMALLEST_GAP_SECONDS, _LARGEST_GAP_SECONDS)
+    groups: list[list[float]] = []
+    for seconds in sorted(answer_seconds):
+        if groups and seconds - groups[-1][-1] <= gap:
+            groups[-1].append(seconds)
+        else:
+            groups.append([seconds])
+    return [Wave(answers=len(group), at_seconds=round(median(group), 3)) for group in groups]

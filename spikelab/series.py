@@ -11,12 +11,12 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from spikelab import signals, target
+from spikelab import signals
 from spikelab.console import warn
 from spikelab.errors import LabError
 from spikelab.results.run import Kept, Moment, RunRecord, read_kept, write_json
 from spikelab.signals import LAB_TARGET, Signal, Source
-from spikelab.stores import Prometheus, gaps, inside
+from spikelab.stores import Prometheus, gaps, inside, settle
 from spikelab.units import parse_duration
 
 SCHEMA_VERSION = 1
@@ -108,7 +108,7 @@ def read_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
     Raises LabError when Prometheus does not answer.
     """
     assert record.ended is not None
-    target.settle(prometheus, record.ended)
+    settle(prometheus, record.ended)
     found = _seconds_with_load(record, prometheus)
     if found is None:
         return None

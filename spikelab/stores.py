@@ -1,27 +1,26 @@
-"""InfluxDB 1.x over its HTTP API (`/ping`, `/query`, `/write`)."""
+"""The stores that hold what a run left: InfluxDB 1.x (line protocol and InfluxQL), Prometheus, and
+whether the latter has recorded a stretch of time; also `/metrics` pages, read directly.
 
-# - Queries against Prometheus, of one moment or of many.
-# - What only raw samples tell: the waves in which a spike was answered, and what is missing.
-# - When Prometheus recorded nothing: it was down, or could not write.
-# - Whether the stores that a run needs are there, before and after it.
-# - Reading a /metrics page directly: what the target and the sockets say right now.
-# - The lab's own HTTP: to its components on this machine, so never by way of a proxy.
+A run waits for the first record (`await_beat`) and for the last one (`settle`); `gaps` are the
+times between them in which nothing was recorded.
+"""
+
 import math
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
-from statistics import median
+from datetime import UTC, datetime
 from typing import Any, Self
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from spikelab.errors import LabError
-from spikelab.results.run import Step, Wave
+from spikelab.health import client, unanswered
 from spikelab.settings import DATABASE, Endpoints
+from spikelab.signals import OF_LAB_TARGET
 
 _TIMEOUT_SECONDS = 10
 
@@ -114,9 +113,6 @@ def _reason(response: httpx.Response) -> str:
     return f"{said or response.status_code}{cure}"
 
 
-_PROMETHEUS_TIMEOUT_SECONDS = 10
-
-
 class Prometheus:
     """A Prometheus by its URL."""
 
@@ -176,7 +172,7 @@ class Prometheus:
                 "POST" if query else "GET",
                 f"{self.url}/api/v1/{kind}",
                 data=query,
-                timeout=_PROMETHEUS_TIMEOUT_SECONDS,
+                timeout=_TIMEOUT_SECONDS,
             ).json()
         except (httpx.HTTPError, ValueError) as error:
             raise LabError(
@@ -191,49 +187,6 @@ class Prometheus:
 
 def _labels(metric: dict[str, str]) -> str:
     return ",".join(f"{k}={v}" for k, v in sorted(metric.items()) if k != "__name__")
-
-
-# Answers of one wave are as far apart as their users' starts were, and a user whose start was late
-# leaves a gap of that size. Between waves stays what the spread leaves of the service time.
-_SMALLEST_GAP_SECONDS = 0.25
-_LARGEST_GAP_SECONDS = 1.0
-
-
-def good_answer_seconds(influxdb: InfluxDB, testid: str, step: Step) -> list[float]:
-    """When a step's good answers came, in seconds since its start. Raises LabError when InfluxDB
-    does not answer."""
-    rows = influxdb.query(
-        'SELECT "value" FROM "http_req_duration" WHERE '
-        f"\"testid\" = '{testid}' AND \"scenario\" = '{step.phase}' "
-        "AND \"expected_response\" = 'true'"
-    )
-    start = step.started.timestamp()
-    return [row["time"] / 1000 - start for row in rows]
-
-
-def missing_samples(influxdb: InfluxDB, testid: str, step: Step) -> int:
-    """Requests of a step that InfluxDB does not have: k6 drops what it could not write."""
-    rows = influxdb.query(
-        'SELECT count("value") AS "stored" FROM "http_reqs" WHERE '
-        f"\"testid\" = '{testid}' AND \"scenario\" = '{step.phase}'"
-    )
-    return max(0, step.requests - (rows[0]["stored"] if rows else 0))
-
-
-def waves(answer_seconds: Sequence[float], start_spread_seconds: float) -> list[Wave]:
-    """Groups times (seconds since the start) that no gap above the spread of the start separates.
-
-    >>> waves([5.0, 5.1, 10.0], start_spread_seconds=0.1)
-    [Wave(answers=2, at_seconds=5.05), Wave(answers=1, at_seconds=10.0)]
-    """
-    gap = min(start_spread_seconds + _SMALLEST_GAP_SECONDS, _LARGEST_GAP_SECONDS)
-    groups: list[list[float]] = []
-    for seconds in sorted(answer_seconds):
-        if groups and seconds - groups[-1][-1] <= gap:
-            groups[-1].append(seconds)
-        else:
-            groups.append([seconds])
-    return [Wave(answers=len(group), at_seconds=round(median(group), 3)) for group in groups]
 
 
 # Scraped every second in every runtime, also while there is no target.
@@ -259,6 +212,40 @@ def await_beat(prometheus: Prometheus) -> None:
             if age > _FIRST_BEAT_SECONDS or (last_beat is not None and last_beat < age):
                 return
         time.sleep(_POLL_SECONDS)
+
+
+# The target is scraped every 2 s: this long after the end, the last scrape is in for certain.
+SETTLE_SECONDS = 3.0
+# Of the rules that make the normalised series: they are evaluated together, every second.
+_RULE = "loadtest:requests:rate"
+
+
+def settle(prometheus: Prometheus, ended: datetime) -> None:
+    """Waits until what shows the end of the run is stored: a scrape of the target and one of its
+    sockets, and the normalised series of what the driver pushed."""
+    while (left := SETTLE_SECONDS - (datetime.now(UTC) - ended).total_seconds()) > 0:
+        # One that does not answer may be starting again.
+        with suppress(LabError):
+            if _stored(prometheus, ended):
+                return
+        time.sleep(min(_POLL_SECONDS, left))
+
+
+def _stored(prometheus: Prometheus, ended: datetime) -> bool:
+    if not scraped_since(prometheus, ended):
+        return False
+    evaluated = prometheus.evaluated(_RULE)
+    return evaluated is not None and evaluated >= ended
+
+
+def scraped_since(prometheus: Prometheus, ended: datetime, at: datetime | None = None) -> bool:
+    """Whether the lab's own target and its sockets were, from that moment on; as it is known `at`
+    a moment, None: now."""
+    # A scrape is stored whole, under the time at which it began. Of those that answer: a replica
+    # that is not there is waited for until the scrape times out.
+    up = f'up{{job=~"target|sockets", {OF_LAB_TARGET}}}'
+    scraped = prometheus.query(f"min by (job) (timestamp({up}) and {up} == 1)", at)
+    return len(scraped) == 2 and min(scraped.values()) >= ended.timestamp()
 
 
 def gaps(prometheus: Prometheus, first_seconds: float, last_seconds: float) -> list[Gap]:
@@ -293,8 +280,6 @@ def inside(moment: float, step_seconds: float, found: list[Gap]) -> bool:
 
 # A store that crashed is started again at once: it is given so long.
 _BACK_SECONDS = 10.0
-_WATCH_POLL_SECONDS = 0.25
-_ANSWER_SECONDS = 2
 
 
 @dataclass(frozen=True)
@@ -313,12 +298,7 @@ class Stores:
 
     def missing(self) -> list[str]:
         """The stores that have gone and do not come back."""
-        deadline = time.monotonic() + _BACK_SECONDS
-        missing = [name for name, url in self.health.items() if not _answers(url)]
-        while missing and time.monotonic() < deadline:
-            time.sleep(_WATCH_POLL_SECONDS)
-            missing = [name for name in missing if not _answers(self.health[name])]
-        return missing
+        return unanswered(self.health, _BACK_SECONDS)
 
     def require(self) -> None:
         """Raises LabError naming the stores that have gone."""
@@ -328,13 +308,6 @@ class Stores:
     def named(self, names: Sequence[str]) -> str:
         """Stores with their addresses."""
         return ", ".join(f"{name} ({self.health[name]})" for name in names)
-
-
-def _answers(url: str) -> bool:
-    try:
-        return client.get(url, timeout=_ANSWER_SECONDS).is_success
-    except httpx.HTTPError:
-        return False
 
 
 Samples = dict[tuple[str, str], float]
@@ -358,6 +331,3 @@ def read_samples(url: str, label: str = "", timeout_seconds: float = 5.0) -> Sam
 def first(samples: Samples, name: str) -> float | None:
     """The first sample of that name, whatever its label."""
     return next((value for (each, _), value in samples.items() if each == name), None)
-
-
-client = httpx.Client(trust_env=False)

@@ -17,7 +17,7 @@ from spikelab.results.run import Connections, QueueWait, Resources, Step, now
 from spikelab.settings import Endpoints, SettingValue, load_target_declaration
 from spikelab.signals import OF_LAB_TARGET
 from spikelab.stack.base import Runtime, TargetBuild
-from spikelab.stores import Prometheus, Samples, first, read_samples
+from spikelab.stores import SETTLE_SECONDS, Prometheus, Samples, first, read_samples
 
 _IDLE_SECONDS = 30
 _POLL_SECONDS = 0.25
@@ -183,41 +183,8 @@ def _becomes_idle(view: TargetView) -> bool:
     return True
 
 
-# The target is scraped every 2 s: this long after the end, the last scrape is in for certain.
-SETTLE_SECONDS = 3.0
-_TARGET_FIGURES_POLL_SECONDS = 0.1
-# Of the rules that make the normalised series: they are evaluated together, every second.
-_RULE = "loadtest:requests:rate"
 # The sockets are scraped every second; with fewer of them a peak may have gone unseen.
 _ENOUGH_SCRAPES = 0.7
-
-
-def settle(prometheus: Prometheus, ended: datetime) -> None:
-    """Waits until what shows the end of the run is stored: a scrape of the target and one of its
-    sockets, and the normalised series of what the driver pushed."""
-    while (left := SETTLE_SECONDS - (now() - ended).total_seconds()) > 0:
-        # One that does not answer may be starting again.
-        with suppress(LabError):
-            if _stored(prometheus, ended):
-                return
-        time.sleep(min(_TARGET_FIGURES_POLL_SECONDS, left))
-
-
-def _stored(prometheus: Prometheus, ended: datetime) -> bool:
-    if not scraped_since(prometheus, ended):
-        return False
-    evaluated = prometheus.evaluated(_RULE)
-    return evaluated is not None and evaluated >= ended
-
-
-def scraped_since(prometheus: Prometheus, ended: datetime, at: datetime | None = None) -> bool:
-    """Whether the lab's own target and its sockets were, from that moment on; as it is known `at`
-    a moment, None: now."""
-    # A scrape is stored whole, under the time at which it began. Of those that answer: a replica
-    # that is not there is waited for until the scrape times out.
-    up = f'up{{job=~"target|sockets", {OF_LAB_TARGET}}}'
-    scraped = prometheus.query(f"min by (job) (timestamp({up}) and {up} == 1)", at)
-    return len(scraped) == 2 and min(scraped.values()) >= ended.timestamp()
 
 
 def connections(

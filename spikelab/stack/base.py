@@ -1,20 +1,12 @@
 """The two runtimes, docker and host: the same stack, started differently."""
 
-# - Waiting for HTTP health, several components at once.
-import socket
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
-from urllib.parse import urlsplit
 
-import httpx
-
-from spikelab.errors import LabError
 from spikelab.machine import Cores
 from spikelab.settings import Endpoints, SettingValue
-from spikelab.stores import client
 
 
 @dataclass(frozen=True)
@@ -145,56 +137,3 @@ class Runtime(Protocol):
 
     def log_command(self, component: str, follow: bool) -> list[str]:
         """A command that prints a component's log."""
-
-
-_POLL_SECONDS = 0.1
-
-
-def answers(url: str, timeout_seconds: float = 1.0) -> bool:
-    """Whether a GET is answered with a status below 400; at a redis:// URL, whether a PING is."""
-    if url.startswith("redis:"):
-        return _pongs(url, timeout_seconds)
-    try:
-        return client.get(url, timeout=timeout_seconds).status_code < 400
-    except httpx.HTTPError:
-        return False
-
-
-def _pongs(url: str, timeout_seconds: float) -> bool:
-    parts = urlsplit(url)
-    try:
-        with socket.create_connection((parts.hostname, parts.port), timeout_seconds) as connection:
-            connection.sendall(b"PING\r\n")
-            # While it still reads its file the answer is an error.
-            return connection.recv(16) == b"+PONG\r\n"
-    except OSError:
-        return False
-
-
-def wait_healthy(
-    urls: Mapping[str, str],
-    timeout_seconds: float,
-    on_healthy: Callable[[str], None] = lambda name: None,
-    failure: Callable[[str], str | None] = lambda name: None,
-) -> None:
-    """Waits until every URL answers. `failure(name)` explains a component that has given up.
-
-    Raises LabError naming the first component that failed or did not answer in time.
-    """
-    waiting = dict(urls)
-    deadline = time.monotonic() + timeout_seconds
-    while True:
-        for name in [name for name, url in waiting.items() if answers(url)]:
-            del waiting[name]
-            on_healthy(name)
-        if not waiting:
-            return
-        for name in waiting:
-            if problem := failure(name):
-                raise LabError(f"{name} did not start: {problem}")
-        if time.monotonic() > deadline:
-            name = next(iter(waiting))
-            raise LabError(
-                f"{name} is not healthy after {timeout_seconds:.0f} s: ./lab logs {name}"
-            )
-        time.sleep(_POLL_SECONDS)

@@ -24,6 +24,7 @@ import yaml
 from spikelab import paths
 from spikelab.console import say, working
 from spikelab.errors import LabError, UsageError
+from spikelab.health import wait_healthy
 from spikelab.machine import DRIVER_CPUS, TARGET_CPUS, Cores, chosen_cores, cpu_list, usable_cpus
 from spikelab.settings import (
     COMPONENTS,
@@ -46,7 +47,6 @@ from spikelab.stack.base import (
     DriverCommand,
     RunningBuild,
     TargetBuild,
-    wait_healthy,
 )
 from spikelab.stack.builds import file_hash, missing_libraries
 from spikelab.stack.locks import changing_the_stack, named_token_file

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from spikelab.errors import LabError
-from spikelab.stores import client
+from spikelab.health import client
 from tests.compose.conftest import Stack, make_stack
 from tests.compose.images.stand_ins import Images
 from tests.faults import meanwhile, phase, plan, short_of_cpu

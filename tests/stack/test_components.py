@@ -17,8 +17,8 @@ import httpx
 import pytest
 
 from spikelab import paths
+from spikelab.health import answers
 from spikelab.settings import PORTS, TOPOLOGIES
-from spikelab.stack.base import answers
 from tests.stack.conftest import Lab, make_lab, wait_until
 from tests.stack.test_lifecycle import pid_of
 

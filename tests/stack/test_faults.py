@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from spikelab.errors import LabError
-from spikelab.stores import client
+from spikelab.health import client
 from tests.faults import meanwhile, phase, plan, said
 from tests.reliability import saw, seconds_until
 from tests.stack.conftest import Lab, in_state

@@ -7,11 +7,11 @@ import pytest
 
 from spikelab import series as series_module
 from spikelab import signals
+from spikelab.health import answers
 from spikelab.history import series_lines
 from spikelab.results.run import RunRecord
 from spikelab.series import RATES as LOAD_RATES
 from spikelab.series import load_series, read_series
-from spikelab.stack.base import answers
 from tests.stack.conftest import Lab, in_state, wait_until
 from tests.stack.processes import process_of
 

@@ -15,7 +15,7 @@ from spikelab.drivers.process import Usage, UsageSample
 from spikelab.series import read_series
 from spikelab.settings import load_target_declaration
 from spikelab.signals import LAB_TARGET, Source
-from spikelab.stores import Prometheus
+from spikelab.stores import Prometheus, scraped_since
 from spikelab.target import ConnectionCapacity, fill_resources
 from tests.unit.past_prometheus import BEGUN, at, needs_prometheus, past_prometheus
 from tests.unit.records import plain_record, plain_step
@@ -101,8 +101,8 @@ def test_a_record_leaves_out_what_another_service_has(prometheus: Prometheus) ->
 def test_a_replica_that_is_not_there_is_not_waited_for(prometheus: Prometheus) -> None:
     scraped = 'up{job="sockets"}'
     assert min(prometheus.query(f"timestamp({scraped})", at(31)).values()) < at(31).timestamp()
-    assert target.scraped_since(prometheus, at(31), at(31))
-    assert not target.scraped_since(prometheus, at(31.5), at(31))
+    assert scraped_since(prometheus, at(31), at(31))
+    assert not scraped_since(prometheus, at(31.5), at(31))
 
 
 @needs_prometheus

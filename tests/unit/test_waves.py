@@ -2,7 +2,7 @@
 
 from random import Random
 
-from spikelab.stores import waves
+from spikelab.measure import waves
 
 
 def test_five_waves_of_200_five_seconds_apart() -> None:
