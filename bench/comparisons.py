@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from time import monotonic
-from typing import Any
 
 from scipy.stats import binom
 
@@ -24,7 +23,8 @@ from spikelab.comparison.verdict import (
 )
 from spikelab.comparison.verdict import answer as answer_of_verdict
 from spikelab.experiments import session, sweep
-from spikelab.plans.load import PlanSource, open_plan
+from spikelab.plans.load import changed, load_plan
+from spikelab.plans.model import Plan
 from spikelab.results.comparison import ComparisonRecord, MetricName, Noise
 from spikelab.results.experiment import ExperimentState, all_states
 from spikelab.run import RunOptions
@@ -52,15 +52,10 @@ class Trial:
     pairs: int
 
     @property
-    def source(self) -> PlanSource:
-        source = open_plan(_PLAN)
+    def plan(self) -> Plan:
         ms = _SLOWER_MS if self.slower else _SERVICE_MS
-        data: dict[str, Any] = {
-            **source.data,
-            "variants": [{"name": "a"}, {"name": "b", "set": {"ms": ms}}],
-            "repeats": self.pairs,
-        }
-        return replace(source, data=data)
+        variants = [{"name": "a"}, {"name": "b", "set": {"ms": ms}}]
+        return changed(load_plan(_PLAN), variants=variants, repeats=self.pairs)
 
     @property
     def options(self) -> RunOptions:
@@ -68,31 +63,31 @@ class Trial:
 
     @property
     def question(self) -> ComparisonQuestion:
-        return ComparisonQuestion.of(self.source.plan().compare)
+        return ComparisonQuestion.of(self.plan.compare)
 
     def state(self) -> ExperimentState | None:
         """Of an earlier start of this bench with the same design."""
-        digest = session.digest("comparison", self.source, self.options)
+        digest = session.digest("comparison", self.plan, self.options)
         return next((state for state in all_states() if state.digest == digest), None)
 
     def run(self) -> ComparisonRecord:
         """Runs what is not done, and judges."""
-        source, question = self.source, self.question
+        plan, question = self.plan, self.question
         state = self.state()
         if state is None or state.state != "finished":
-            state = session.resume("comparison", source, self.options) or new_state(
-                source, self.options, question
+            state = session.resume("comparison", plan, self.options) or new_state(
+                plan, self.options, question
             )
-            seconds = sweep.planned(source, state)
-            with session.open_session(current(), source, self.options, state) as going:
+            seconds = sweep.planned(plan, state)
+            with session.open_session(current(), plan, self.options, state) as going:
                 sweep.run_cells(going, seconds)
-                answers = answer_of_verdict(state, source, question)
+                answers = answer_of_verdict(state, plan, question)
                 state.answer = kept_answer(answers)
                 going.finish(state.answer)
         return self.judged(state, question)
 
     def judged(self, state: ExperimentState, question: ComparisonQuestion) -> ComparisonRecord:
-        return answer_of_verdict(state, self.source, question)[0]
+        return answer_of_verdict(state, self.plan, question)[0]
 
 
 def trials(equal: int, slower: int, pairs: int) -> list[Trial]:
@@ -158,12 +153,12 @@ def good(equal: Counter[Answer], slower: Counter[Answer]) -> bool:
 def pilot(pairs: int, equal: int, slower: int, later: int) -> None:
     """The noise of identical arms, and how likely the bench then shows what it should."""
     trial = Trial("pilot", False, pairs)
-    source, question = trial.source, trial.question
-    source = identical(source, question)
-    state = new_state(source, trial.options, question)
+    question = trial.question
+    plan = identical(trial.plan, question)
+    state = new_state(plan, trial.options, question)
     began = monotonic()
-    with session.open_session(current(), source, trial.options, state) as going:
-        sweep.run_cells(going, sweep.planned(source, state))
+    with session.open_session(current(), plan, trial.options, state) as going:
+        sweep.run_cells(going, sweep.planned(plan, state))
         going.finish()
     seconds = (monotonic() - began) / len(state.cells)
     whole = show_duration(seconds * 2 * later * (equal + slower))

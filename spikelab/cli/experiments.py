@@ -47,7 +47,8 @@ from spikelab.experiments.sweep import (
 )
 from spikelab.experiments.sweep import run as run_of_sweep
 from spikelab.history import write_confidence
-from spikelab.plans.load import PlanSource, open_plan, plan_files
+from spikelab.plans.load import load_plan, plan_files
+from spikelab.plans.model import Plan
 from spikelab.report.tables import show_sweep
 from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.experiment import ExperimentState
@@ -94,17 +95,17 @@ def sweep(
     if order is not None and order not in ORDERS:
         raise UsageError(f"--order {order}: unknown order{did_you_mean(order, ORDERS)}")
     changes = Changes(values or [], repeats, order, seed)
-    source = changes.applied(open_plan(plan, assignments or [], driver, sinks or [], preset))
+    asked = changes.applied(load_plan(plan, assignments or [], driver, sinks or [], preset))
     options = run_options(labels, target_settings, i_own_this_target)
     output.prepare(json_file)
-    state = new_state(source, options)
-    session.check_cells(source, options, state.cells)
+    state = new_state(asked, options)
+    session.check_cells(asked, options, state.cells)
     runtime = running()
     if not fresh:
-        state = session.resume("sweep", source, options) or state
-    seconds = planned(source, state)
+        state = session.resume("sweep", asked, options) or state
+    seconds = planned(asked, state)
     say_what_comes(state, seconds)
-    _run(runtime, source, options, state, seconds, json_file)
+    _run(runtime, asked, options, state, seconds, json_file)
     raise typer.Exit(_exit_code(state))
 
 
@@ -120,7 +121,7 @@ def say_what_comes(state: ExperimentState, seconds: Sequence[float]) -> None:
 
 def _run(
     runtime: Runtime,
-    source: PlanSource,
+    plan: Plan,
     options: RunOptions,
     state: ExperimentState,
     seconds: Sequence[float],
@@ -128,7 +129,7 @@ def _run(
 ) -> None:
     """Runs what is left, then shows what there is, also when it was stopped."""
     try:
-        with session.open_session(runtime, source, options, state) as going:
+        with session.open_session(runtime, plan, options, state) as going:
             run_of_sweep(going, seconds)
     finally:
         if any(cell.done for cell in state.cells):
@@ -186,18 +187,18 @@ def capacity(
     from spikelab.report.tables import show_capacity  # noqa: PLC0415
     from spikelab.results.experiment import CapacityAnswer  # noqa: PLC0415
 
-    source = open_plan(plan, assignments or [], driver, preset=preset)
-    question = CapacityQuestion.of(source, limits or [], slo or [])
+    asked = load_plan(plan, assignments or [], driver, preset=preset)
+    question = CapacityQuestion.of(asked, limits or [], slo or [])
     options = run_options(labels, target_settings, i_own_this_target)
     output.prepare(json_file)
     question.check(options)
     question.warn_of_short_steps()
     runtime = running()
-    state = None if fresh else session.resume("capacity", question.source, options)
+    state = None if fresh else session.resume("capacity", question.plan, options)
     if state is not None:
         done = len(known_steps(question, state))
         say(f"going on with {state.experiment}: {done} steps are done")
-    state = state or session.begin("capacity", question.source, options)
+    state = state or session.begin("capacity", question.plan, options)
     try:
         found = run_of_capacity(runtime, question, options, state)
     finally:
@@ -264,8 +265,8 @@ def compare(
     plan = _plan_among(names or [])
     if plan is not None and baseline is None:
         options = run_options(labels, target_settings, i_own_this_target)
-        source = open_plan(plan, assignments or [], driver, (), preset)
-        _finish(_of_plan(source, options, asked, _Sides(aa, a, b or []), fresh), json_file)
+        to_run = load_plan(plan, assignments or [], driver, (), preset)
+        _finish(_of_plan(to_run, options, asked, _Sides(aa, a, b or []), fresh), json_file)
     _refuse_what_plans_take(
         {"--aa": aa, "--a": a, "--b": b, "--preset": preset, "--set": assignments}
         | {"--target-set": target_settings, "--label": labels, "--driver": driver}
@@ -323,7 +324,7 @@ def _of_finished(names: Sequence[str], asked: QuestionOptions) -> ComparisonReco
 
 
 def _of_plan(
-    source: PlanSource, options: RunOptions, asked: QuestionOptions, sides: _Sides, fresh: bool
+    plan: Plan, options: RunOptions, asked: QuestionOptions, sides: _Sides, fresh: bool
 ) -> list[ComparisonRecord]:
     """Runs what is left of the comparison, and judges it."""
     from spikelab.comparison.verdict import (  # noqa: PLC0415
@@ -335,26 +336,26 @@ def _of_plan(
     from spikelab.comparison.verdict import identical as identical_of_verdict  # noqa: PLC0415
     from spikelab.comparison.verdict import sides as sides_of_verdict  # noqa: PLC0415
 
-    question = asked.of(source.plan().compare)
+    question = asked.of(plan.compare)
     if sides.identical:
         if sides.a or sides.b:
             raise UsageError("--aa: identical arms are the plan's first variant: no --a, no --b")
-        source = identical_of_verdict(source, question)
+        plan = identical_of_verdict(plan, question)
     else:
-        source = sides_of_verdict(source, sides.a, sides.b)
-    state = new_state(source, options, question)
-    session.check_cells(source, options, state.cells)
+        plan = sides_of_verdict(plan, sides.a, sides.b)
+    state = new_state(plan, options, question)
+    session.check_cells(plan, options, state.cells)
     runtime = running()
     if not fresh:
-        state = session.resume("comparison", source, options) or state
-    seconds = planned(source, state)
+        state = session.resume("comparison", plan, options) or state
+    seconds = planned(plan, state)
     say_what_comes(state, seconds)
-    with session.open_session(runtime, source, options, state) as going:
+    with session.open_session(runtime, plan, options, state) as going:
         run_cells(going, seconds)
         if sides.identical:
             records = [noise_answer(state, question)]
         else:
-            records = answer(state, source, question)
+            records = answer(state, plan, question)
         state.answer = kept_answer(records)
         end(going)
     say_experiment(runtime, state)

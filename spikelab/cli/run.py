@@ -28,7 +28,7 @@ from spikelab.comparison.pairing import baselines
 from spikelab.console import out, say
 from spikelab.experiments import session
 from spikelab.experiments.session import close_abandoned, run_all
-from spikelab.plans.load import open_plan
+from spikelab.plans.load import load_plan
 from spikelab.report import tables
 from spikelab.results.run import RunRecord, all_records
 from spikelab.run import RunOptions
@@ -59,12 +59,12 @@ def run(
     i_own_this_target: OwnTargetOption = False,
 ) -> None:
     """Run a plan and judge it. Exit 0: within the SLO, 99: missed, 3: inconclusive."""
-    source = open_plan(plan, assignments or [], driver, sinks or [], preset)
+    asked = load_plan(plan, assignments or [], driver, sinks or [], preset)
     options = run_options(labels, target_settings, i_own_this_target, live)
     output.prepare(json_file)
-    session.check_plan(source, options)
+    session.check_plan(asked, options)
     runtime = running()
-    _finish(runtime, session.run_all(runtime, source, options), json_file)
+    _finish(runtime, session.run_all(runtime, asked, options), json_file)
 
 
 def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None) -> NoReturn:
@@ -109,6 +109,6 @@ def plans() -> None:
 
 def run_demo(runtime: Runtime) -> Iterator[RunRecord]:
     """Both runs of plans/demo.yaml."""
-    source = open_plan("demo")
-    say(f"demo: {source.plan().about}")
-    return run_all(runtime, source, RunOptions())
+    plan = load_plan("demo")
+    say(f"demo: {plan.about}")
+    return run_all(runtime, plan, RunOptions())

@@ -10,7 +10,6 @@ import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from itertools import product
 from typing import Any, Literal, get_args
 
 from spikelab import paths
@@ -33,14 +32,14 @@ from spikelab.experiments import sweep
 from spikelab.judge import with_drops
 from spikelab.objectives import QUANTILES
 from spikelab.plans.load import (
-    PlanSource,
+    changed,
     line_of,
     load_plan,
     mistake_at,
     plan_files,
     split_assignment,
 )
-from spikelab.plans.model import CompareBy, Plan
+from spikelab.plans.model import CompareBy, Plan, combinations
 from spikelab.results.comparison import (
     Advice,
     ComparisonRecord,
@@ -389,12 +388,11 @@ def overall(records: Sequence[ComparisonRecord]) -> Answer | None:
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
 
 
-def sides(source: PlanSource, a: str | None, b: Sequence[str]) -> PlanSource:
+def sides(plan: Plan, a: str | None, b: Sequence[str]) -> Plan:
     """The plan with only these variants, A first; as it is where none is named.
 
     Raises UsageError.
     """
-    plan = source.plan()
     names = [variant.name for variant in plan.variants]
     for name in (*([a] if a else []), *b):
         if name not in names:
@@ -402,7 +400,7 @@ def sides(source: PlanSource, a: str | None, b: Sequence[str]) -> PlanSource:
             raise UsageError(f"plan {plan.name} has no variant '{name}'{cure}")
     if len(names) < 2:
         raise UsageError(
-            f"{paths.shown(source.path)}: a comparison needs two variants; finished runs are "
+            f"{paths.shown(plan.path)}: a comparison needs two variants; finished runs are "
             "compared with ./lab compare A B"
         )
     first = a or next((name for name in names if name not in b), None)
@@ -411,62 +409,57 @@ def sides(source: PlanSource, a: str | None, b: Sequence[str]) -> PlanSource:
     chosen = [first, *(name for name in (b or names) if name != first)]
     if len(chosen) < 2:
         raise UsageError(f"--a {first} --b {first}: these are the same")
-    return source if chosen == names else _with_variants(source, plan, chosen)
+    return plan if chosen == names else _with_variants(plan, chosen)
 
 
-def identical(source: PlanSource, question: ComparisonQuestion) -> PlanSource:
+def identical(plan: Plan, question: ComparisonQuestion) -> Plan:
     """The plan for an A/A comparison: its first variant, if any, twice as often. Where values are
     swept, those of the place that decides.
 
     Raises UsageError for too few repeats, and where it is not said which place decides.
     """
-    plan = source.plan()
-    deciding = _deciding(source, question)
-    made = _with_variants(source, plan, [variant.name for variant in plan.variants[:1]])
+    deciding = _deciding(plan, question)
+    sweep_of_place = {"values": {name: [deciding[name]] for name in _swept(plan)}}
     # The statistics speak of pairs of one place; the plan's own question would ask for variants.
-    data = {key: value for key, value in made.data.items() if key != "compare"}
-    data["sweep"] = {"values": {name: [deciding[name]] for name in _swept(plan)}}
-    return replace(made, data={**data, "repeats": 2 * plan.repeats})
+    return _with_variants(
+        plan,
+        [variant.name for variant in plan.variants[:1]],
+        compare=None,
+        sweep=sweep_of_place,
+        repeats=2 * plan.repeats,
+    )
 
 
-def _with_variants(source: PlanSource, plan: Plan, names: Sequence[str]) -> PlanSource:
-    by_name = {variant.name: variant for variant in plan.variants}
-    data: dict[str, Any] = dict(source.data)
-    data["variants"] = [by_name[name].model_dump(exclude_defaults=True) for name in names]
+def _with_variants(plan: Plan, names: Sequence[str], **keys: Any) -> Plan:
+    variants = [plan.variant(name) for name in names]
+    keys["variants"] = [each.model_dump(exclude_defaults=True) for each in variants if each]
     if plan.sweep and plan.sweep.settings:
         # They are these variants by now.
-        data["sweep"] = plan.sweep.model_dump(exclude={"settings"}, exclude_none=True)
-    return replace(source, data=data)
+        own = plan.sweep.model_dump(exclude={"settings"}, exclude_none=True)
+        keys = {"sweep": own, **keys}
+    return changed(plan, **keys)
 
 
-def new_state(
-    source: PlanSource, options: RunOptions, question: ComparisonQuestion
-) -> ExperimentState:
+def new_state(plan: Plan, options: RunOptions, question: ComparisonQuestion) -> ExperimentState:
     """A comparison's runs from the first on. Raises UsageError where they could not decide."""
-    _deciding(source, question)
-    return sweep.new_state(source, options, "comparison")
+    _deciding(plan, question)
+    return sweep.new_state(plan, options, "comparison")
 
 
-def _deciding(source: PlanSource, question: ComparisonQuestion) -> Place:
+def _deciding(plan: Plan, question: ComparisonQuestion) -> Place:
     """The place of the primary metric, where enough pairs are planned. Raises UsageError."""
-    plan = source.plan()
     try:
         require_pairs(plan.repeats)
     except UsageError as error:
-        line, _ = line_of(source.path, ["repeats"])
-        raise mistake_at(source.path, line, str(error)) from error
+        line, _ = line_of(plan.path, ["repeats"])
+        raise mistake_at(plan.path, line, str(error)) from error
     return primary_place(_places(plan), question.at)
 
 
 def _places(plan: Plan) -> list[Place]:
-    swept = _swept(plan)
     judged = [phase.name for phase in plan.phases if phase.judged]
     phases = [{PHASE: name} for name in judged] if len(judged) > 1 else [{}]
-    return [
-        {**dict(zip(swept, chosen, strict=True)), **phase}
-        for chosen in product(*swept.values())
-        for phase in phases
-    ]
+    return [{**values, **phase} for values in combinations(_swept(plan)) for phase in phases]
 
 
 def _swept(plan: Plan) -> Mapping[str, Sequence[Any]]:
@@ -474,10 +467,10 @@ def _swept(plan: Plan) -> Mapping[str, Sequence[Any]]:
 
 
 def answer(
-    state: ExperimentState, source: PlanSource, question: ComparisonQuestion
+    state: ExperimentState, plan: Plan, question: ComparisonQuestion
 ) -> list[ComparisonRecord]:
     """Each variant against the first. Raises UsageError where one has no run with figures."""
-    names = [variant.name for variant in source.plan().variants]
+    names = [variant.name for variant in plan.variants]
     first, *others = (pairing.arm_of_state(state, name) for name in names)
     return [compare(first, other, question) for other in others]
 

@@ -4,7 +4,7 @@
 #   hold.
 # - The verdict of a step of a capacity search, and what it missed.
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from spikelab import paths
@@ -21,7 +21,7 @@ from spikelab.objectives import (
     parse_limit,
     parse_objective,
 )
-from spikelab.plans.load import PlanSource
+from spikelab.plans.load import changed, plan_of
 from spikelab.plans.model import CapacitySearch, Phase, Plan
 from spikelab.results.experiment import (
     CapacityAnswer,
@@ -48,7 +48,7 @@ _COLD = "not counted: the target may still have been cold"
 class CapacityQuestion:
     """What is searched, and what a step has to hold. `whole`: only whole numbers are tried."""
 
-    source: PlanSource
+    plan: Plan
     search: CapacitySearch
     whole: bool
     objectives: Sequence[Objective]
@@ -56,13 +56,11 @@ class CapacityQuestion:
 
     @classmethod
     def of(
-        cls, source: PlanSource, limits: Sequence[str] = (), slo: Sequence[str] = ()
+        cls, plan: Plan, limits: Sequence[str] = (), slo: Sequence[str] = ()
     ) -> "CapacityQuestion":
         """From a plan: `limits` are added to its own, `slo` replaces its own. Raises UsageError."""
-        # What is changed below is a plan: a mistake in it shows here.
-        source.plan()
-        source = overload.declared(_changed(source, limits, slo))
-        plan, file = source.plan(), paths.shown(source.path)
+        plan = overload.declared(_asked(plan, limits, slo))
+        file = paths.shown(plan.path)
         if plan.capacity is None:
             raise UsageError(f"{file}: the plan has no 'capacity': see plans/capacity.yaml")
         parsed = [parse_limit(text) for text in plan.capacity.limits]
@@ -75,9 +73,9 @@ class CapacityQuestion:
             raise UsageError(f"{file}: nothing to hold: add --slo 'p95 < 250ms'")
         if parsed and plan.foreign_urls:
             raise UsageError("--limit: the lab sees the resources of its own target alone")
-        users = judged_phase.kind == "users" and _is_load(source, plan.capacity)
+        users = judged_phase.kind == "users" and _is_load(plan, plan.capacity)
         whole = users or isinstance(plan.parameters[plan.capacity.parameter].default, int)
-        return cls(source, plan.capacity, whole, objectives, parsed)
+        return cls(plan, plan.capacity, whole, objectives, parsed)
 
     @property
     def course(self) -> Search:
@@ -98,24 +96,22 @@ class CapacityQuestion:
         Raises UsageError.
         """
         values = (self.search.lowest, self.search.first, self.search.highest)
-        session.check_cells(
-            self.source, options, [CellState(values=self.values(v)) for v in values]
-        )
+        session.check_cells(self.plan, options, [CellState(values=self.values(v)) for v in values])
         if self.search.overload is None:
             return
-        if not _is_load(self.source, self.search):
+        if not _is_load(self.plan, self.search):
             name = self.search.parameter
             raise UsageError(
-                f"{paths.shown(self.source.path)}: capacity.overload is so many times '{name}', "
+                f"{paths.shown(self.plan.path)}: capacity.overload is so many times '{name}', "
                 f"and the judged phase's value is not ${{{name}}}: leave it out"
             )
         load = overload.Load.of(self.search.overload, self.search.lowest)
         cells = [CellState(values=load.values)]
-        session.check_cells(load.source(self.source), options, cells)
+        session.check_cells(load.plan(self.plan), options, cells)
 
     def warn_of_short_steps(self) -> None:
         """A queue grows by an overload's share of the step: a short one does not show it."""
-        seconds = _judged(self.source.plan()).duration_seconds
+        seconds = _judged(self.plan).duration_seconds
         limit = max((each.limit for each in self.objectives if each.key != "success"), default=0.0)
         precision = self.course.precision
         if limit > precision * seconds:
@@ -134,7 +130,7 @@ def run(
     Returns the answer, which the state holds as well. Raises LabError or RunInterruptedError; the
     same command goes on from there.
     """
-    with session.open_session(runtime, question.source, options, state) as going:
+    with session.open_session(runtime, question.plan, options, state) as going:
         found = answer_of(question, _search(question, going))
         state.answer = found.model_dump(mode="json")
         if question.search.overload is None or not found.highest_pass:
@@ -143,7 +139,7 @@ def run(
         # The answer stays, whatever comes of the overload.
         going.stop("the overload is still to come")
     load = overload.Load.of(question.search.overload, found.highest_pass)
-    with session.open_session(runtime, load.source(question.source), options, state) as going:
+    with session.open_session(runtime, load.plan(question.plan), options, state) as going:
         found.overload = overload.run(going, load, question.objectives)
         going.finish(found.model_dump(mode="json"))
     return found
@@ -243,29 +239,30 @@ def _judged(plan: Plan) -> Phase:
     return next(phase for phase in plan.phases if phase.judged)
 
 
-def _is_load(source: PlanSource, search: CapacitySearch) -> bool:
+def _is_load(plan: Plan, search: CapacitySearch) -> bool:
     """Whether the judged phase's value is the parameter itself."""
     ends = (search.lowest, search.highest)
-    return all(_judged(source.plan(_values(search, end))).value == end for end in ends)
+    return all(_judged(plan_of(plan, _values(search, end))).value == end for end in ends)
 
 
 def _values(search: CapacitySearch, value: float) -> dict[str, Scalar]:
     return {search.parameter: int(value) if value == int(value) else value}
 
 
-def _changed(source: PlanSource, limits: Sequence[str], slo: Sequence[str]) -> PlanSource:
-    data: dict[str, Any] = dict(source.data)
+def _asked(plan: Plan, limits: Sequence[str], slo: Sequence[str]) -> Plan:
+    """The plan with what the command line asks a step to hold."""
+    data, keys = plan.source.data, dict[str, Any]()
     for option, texts, parse in (("--limit", limits, parse_limit), ("--slo", slo, parse_objective)):
         _parsed(option, texts, parse)
     if slo:
-        data["slo"] = list(slo)
+        keys["slo"] = list(slo)
         phases: list[Mapping[str, Any]] = data["phases"]
         # In place of a phase's own as well.
-        data["phases"] = [{k: v for k, v in phase.items() if k != "slo"} for phase in phases]
+        keys["phases"] = [{k: v for k, v in phase.items() if k != "slo"} for phase in phases]
     if limits and data.get("capacity"):
         own = data["capacity"].get("limits") or []
-        data["capacity"] = {**data["capacity"], "limits": [*own, *limits]}
-    return replace(source, data=data)
+        keys["capacity"] = {**data["capacity"], "limits": [*own, *limits]}
+    return changed(plan, **keys) if keys else plan
 
 
 def _parsed(option: str, texts: Sequence[str], parse: Callable[[str], object]) -> None:

@@ -1,8 +1,8 @@
 """After a search: more load than the target holds, then half of what it holds, in one run."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
@@ -12,8 +12,8 @@ from spikelab.errors import LabError
 from spikelab.experiments.session import ExperimentSession
 from spikelab.measure import died
 from spikelab.objectives import QUANTILES, Objective
-from spikelab.plans.load import PlanSource
-from spikelab.plans.model import Overload
+from spikelab.plans.load import changed
+from spikelab.plans.model import Overload, Plan
 from spikelab.results.experiment import CellState, OverloadAnswer, OverloadOutcome
 from spikelab.results.run import RunRecord, Scalar, Step, read_record
 from spikelab.series import Series, load_series
@@ -38,14 +38,13 @@ _LATENCIES = {
 }
 
 
-def declared(source: PlanSource) -> PlanSource:
+def declared(plan: Plan) -> Plan:
     """The plan with the parameters of an overload's run, where it asks for one."""
-    if not (source.data.get("capacity") or {}).get("overload"):
-        return source
+    if plan.capacity is None or plan.capacity.overload is None:
+        return plan
     own = {name: {"about": "of the overload", "default": 1.0} for name in (_RATE, _RECOVERY_RATE)}
-    parameters = {**(source.data.get("parameters") or {}), **own}
-    values: Mapping[str, Scalar] = {**source.values, _RATE: 1.0, _RECOVERY_RATE: 1.0}
-    return replace(source, data={**source.data, "parameters": parameters}, values=values)
+    parameters = {**(plan.source.data.get("parameters") or {}), **own}
+    return changed(plan, dict.fromkeys(own, 1.0), parameters=parameters)
 
 
 @dataclass(frozen=True)
@@ -73,13 +72,13 @@ class Load:
     def values(self) -> dict[str, Scalar]:
         return {_RATE: self.rate, _RECOVERY_RATE: self.recovery_rate}
 
-    def source(self, source: PlanSource) -> PlanSource:
+    def plan(self, plan: Plan) -> Plan:
         """A declared plan with the phases of this run: its warm-ups, the overload, the recovery."""
-        phases: list[dict[str, Any]] = source.data["phases"]
+        phases: list[dict[str, Any]] = plan.source.data["phases"]
         before = [phase for phase in phases if phase.get("judged") is False]
         measured = next(phase for phase in phases if phase.get("judged") is not False)
         # As many users as can be on their way: who has none drops what a server would have to take.
-        timeout = parse_duration(source.plan().request.timeout)
+        timeout = parse_duration(plan.request.timeout)
         seconds = min(timeout, parse_duration(self.duration)) + 1
         own = [
             ("overload", _RATE, self.duration, self.rate * seconds),
@@ -97,7 +96,7 @@ class Load:
         ]
         # The recovery follows, wherever the judged phase began.
         after[-1]["start"] = None
-        return replace(source, data={**source.data, "phases": [*before, *after]})
+        return changed(plan, phases=[*before, *after])
 
 
 def run(going: ExperimentSession, asked: Load, objectives: Sequence[Objective]) -> OverloadAnswer:

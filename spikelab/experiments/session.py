@@ -24,10 +24,10 @@ from spikelab.drivers.choice import DRIVERS
 from spikelab.errors import LabError, RunInterruptedError, UsageError
 from spikelab.history import mark_aborted, write_history, write_kept
 from spikelab.machine import Cores, chosen_cores
-from spikelab.plans.load import PlanSource
-from spikelab.plans.model import Plan, Variant
+from spikelab.plans.load import plan_of
+from spikelab.plans.model import Plan
 from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState, all_states
-from spikelab.results.run import RunRecord, Scalar, all_records, now, read_record
+from spikelab.results.run import RunRecord, all_records, now, read_record
 from spikelab.run import (
     Cell,
     Run,
@@ -53,20 +53,19 @@ class ExperimentSession:
     def __init__(
         self,
         runtime: Runtime,
-        source: PlanSource,
+        plan: Plan,
         options: RunOptions,
         state: ExperimentState,
         announce: Callable[[str], None],
     ) -> None:
         self.state = state
-        self.plan = source.plan()
+        self.plan = plan
         self._runtime = runtime
-        self._source = source
         self._options = options
         self._announce = announce
         self._cores = cores_of(runtime, self.plan, state.kind)
         # Where some runs restart the target, all do: a warm one would be ahead of a cold one.
-        self._fresh = start_differently(source)
+        self._fresh = start_differently(plan)
         # `./lab run` measures without a store as well as it can; the others need each run whole.
         self._stores = Stores.of(runtime.endpoints()) if state.kind != "run" else Stores()
         self._resting_until = rested_at(state, self.plan) or now()
@@ -80,7 +79,7 @@ class ExperimentSession:
         if not any(cell is known for known in self.state.cells):
             self.state.cells.append(cell)
         self._stores.require()
-        plan = plan_of(self._source, self.plan, cell)
+        plan = plan_of(self.plan, cell.values, self.plan.variant(cell.variant))
         self._rest()
         run = Run(self._runtime, plan, self._options, self._cell(plan, cell), self._stores)
         self._announce(run.testid)
@@ -127,14 +126,14 @@ class ExperimentSession:
         self._stores.require()
 
     def _cell(self, plan: Plan, cell: CellState) -> Cell:
-        variant = variant_of(self.plan, cell.variant)
+        variant = self.plan.variant(cell.variant)
         return Cell(
             variant=variant,
             settings=target_settings(plan, variant, self._options.target_settings),
             repeat=cell.repeat,
             experiment=self.state.experiment if _kept(self.state) else None,
             values=cell.values,
-            build=build_of(variant, self._source.path) if variant else None,
+            build=build_of(variant, plan.path) if variant else None,
             cores=self._cores,
             fresh=self._fresh,
         )
@@ -159,7 +158,7 @@ def rested_at(state: ExperimentState, plan: Plan) -> datetime | None:
 
 @contextmanager
 def open_session(
-    runtime: Runtime, source: PlanSource, options: RunOptions, state: ExperimentState
+    runtime: Runtime, plan: Plan, options: RunOptions, state: ExperimentState
 ) -> Iterator[ExperimentSession]:
     """The lab to itself for this experiment, checked and ready to run its cells.
 
@@ -167,9 +166,9 @@ def open_session(
     run the same command goes on.
     """
     with only_run() as announce:
-        _prepare(runtime, source, state)
+        _prepare(runtime, plan, state)
         state.state, state.reason, state.ended = "going", None, None
-        session = ExperimentSession(runtime, source, options, state, announce)
+        session = ExperimentSession(runtime, plan, options, state, announce)
         try:
             session.require_stores()
             session.save()
@@ -181,16 +180,18 @@ def open_session(
             raise stopped from error
 
 
-def _prepare(runtime: Runtime, source: PlanSource, state: ExperimentState) -> None:
-    for build in builds_of(source):
+def _prepare(runtime: Runtime, plan: Plan, state: ExperimentState) -> None:
+    for build in builds_of(plan):
         runtime.require_build(build)
-    plans = plans_of(source, state.cells) or [source.plan()]
-    components = list(dict.fromkeys(name for plan in plans for name in plan.components))
+    # A search adds its cells as it goes.
+    plans = [plan_of(plan, cell.values, plan.variant(cell.variant)) for cell in state.cells]
+    plans = plans or [plan]
+    components = list(dict.fromkeys(name for each in plans for name in each.components))
     if components:
         runtime.require(components)
     # Plans differ in little: asking the runtime takes a moment.
-    for plan in {(*plan.components, bool(plan.foreign_urls)): plan for plan in plans}.values():
-        require_stack(runtime, plan)
+    for each in {(*each.components, bool(each.foreign_urls)): each for each in plans}.values():
+        require_stack(runtime, each)
     close_abandoned(runtime.endpoints().influxdb)
 
 
@@ -210,7 +211,7 @@ def _kept(state: ExperimentState) -> bool:
 
 def begin(
     kind: ExperimentKind,
-    source: PlanSource,
+    plan: Plan,
     options: RunOptions,
     cells: Sequence[CellState] = (),
     *,
@@ -221,13 +222,12 @@ def begin(
 
     `seed`: the one in use, also where it was drawn.
     """
-    plan = source.plan()
     return ExperimentState(
         experiment=identity(plan.name),
         kind=kind,
         plan=plan.name,
         about=plan.about,
-        digest=digest(kind, source, options),
+        digest=digest(kind, plan, options),
         labels=dict(options.labels),
         seed=seed,
         order=order,
@@ -237,13 +237,13 @@ def begin(
     )
 
 
-def resume(kind: ExperimentKind, source: PlanSource, options: RunOptions) -> ExperimentState | None:
+def resume(kind: ExperimentKind, plan: Plan, options: RunOptions) -> ExperimentState | None:
     """The newest experiment of the same command that is not finished; None without one.
 
     Its cells are as their records say: a run that ended just before the lab was killed counts,
     and one whose record is gone does not.
     """
-    wanted = digest(kind, source, options)
+    wanted = digest(kind, plan, options)
     for state in all_states():
         if state.kind == kind and state.digest == wanted:
             if state.state == "finished":
@@ -272,76 +272,46 @@ def take(cell: CellState, record: RunRecord) -> None:
         cell.attempts = [testid for testid in cell.attempts if testid != record.testid]
 
 
-def digest(kind: ExperimentKind, source: PlanSource, options: RunOptions) -> str:
+def digest(kind: ExperimentKind, plan: Plan, options: RunOptions) -> str:
     """Of all that makes two commands the same experiment. A hash: headers may hold a token."""
     given = {
         "kind": kind,
-        "plan": source.data,
-        "values": source.values,
-        "sinks": list(source.sinks),
+        "plan": plan.source.data,
+        "values": plan.source.values,
+        "sinks": list(plan.source.sinks),
         "target settings": options.target_settings,
         "labels": options.labels,
-        "builds": [fingerprint(build) for build in builds_of(source)],
+        "builds": [fingerprint(build) for build in builds_of(plan)],
     }
     text = json.dumps(given, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def check_cells(source: PlanSource, options: RunOptions, cells: Sequence[CellState]) -> None:
+def check_cells(plan: Plan, options: RunOptions, cells: Sequence[CellState]) -> None:
     """Everything that can be wrong with these runs on this machine. Raises UsageError."""
-    base = source.plan()
     urls: set[str] = set()
-    builds_of(source)
+    builds_of(plan)
     for cell in {cell_name(cell.values, cell.variant, 0): cell for cell in cells}.values():
-        plan = plan_of(source, base, cell)
-        target_settings(plan, variant_of(base, cell.variant), options.target_settings)
-        if options.live and plan.driver != "k6":
+        variant = plan.variant(cell.variant)
+        own = plan_of(plan, cell.values, variant)
+        target_settings(own, variant, options.target_settings)
+        if options.live and own.driver != "k6":
             raise UsageError("--live: only k6 has a dashboard of its own for a run")
-        require_users(plan.users)
-        urls |= plan.foreign_urls
+        require_users(own.users)
+        urls |= own.foreign_urls
     for url in sorted(urls):
         require_target(url, options.own_target_elsewhere)
 
 
-def variant_of(plan: Plan, name: str | None) -> Variant | None:
-    """A variant of the plan by its name. Raises UsageError where it has none of that name."""
-    if name is None:
-        return None
-    for variant in plan.variants:
-        if variant.name == name:
-            return variant
-    raise UsageError(f"plan {plan.name} has no variant '{name}'")
-
-
-def plan_of(source: PlanSource, base: Plan, cell: CellState) -> Plan:
-    """What a cell runs: the plan with the values of its variant and its own, against its url.
-
-    Raises UsageError naming file, line, key and cure.
-    """
-    variant = variant_of(base, cell.variant)
-    values: dict[str, Scalar] = {**(variant.set if variant else {}), **cell.values}
-    plan = source.plan(values) if values else base
-    if variant is None or variant.url is None:
-        return plan
-    return plan.model_copy(update={"target": plan.target.model_copy(update={"url": variant.url})})
-
-
-def plans_of(source: PlanSource, cells: Sequence[CellState]) -> list[Plan]:
-    """The plans of these cells, those of repeats once."""
-    base = source.plan()
-    different = {cell_name(cell.values, cell.variant, 0): cell for cell in cells}
-    return [plan_of(source, base, cell) for cell in different.values()]
-
-
-def builds_of(source: PlanSource) -> list[TargetBuild]:
+def builds_of(plan: Plan) -> list[TargetBuild]:
     """The builds of the target that the plan's variants name. Raises UsageError."""
-    builds = (build_of(variant, source.path) for variant in source.plan().variants)
+    builds = (build_of(variant, plan.path) for variant in plan.variants)
     return [build for build in builds if build]
 
 
-def start_differently(source: PlanSource) -> bool:
+def start_differently(plan: Plan) -> bool:
     """Whether the plan's variants need different starts of the lab's own target."""
-    starts = [(v.settings, build_of(v, source.path)) for v in source.plan().variants if not v.url]
+    starts = [(v.settings, build_of(v, plan.path)) for v in plan.variants if not v.url]
     return any(start != starts[0] for start in starts)
 
 
@@ -352,26 +322,25 @@ def cores_of(runtime: Runtime, plan: Plan, kind: ExperimentKind) -> Cores | None
     return chosen_cores(load_stack_settings().values, runtime.cpus(), separate=separate)
 
 
-def run_all(runtime: Runtime, source: PlanSource, options: RunOptions) -> Iterator[RunRecord]:
+def run_all(runtime: Runtime, plan: Plan, options: RunOptions) -> Iterator[RunRecord]:
     """Runs every cell in order, yielding each record; one that cannot be run ends it.
 
     Raises LabError or RunInterruptedError.
     """
-    state = begin("run", source, options, _cells(source))
-    with open_session(runtime, source, options, state) as going:
+    state = begin("run", plan, options, _cells(plan))
+    with open_session(runtime, plan, options, state) as going:
         for cell in state.cells:
             yield going.run(cell)
         going.finish()
 
 
-def check_plan(source: PlanSource, options: RunOptions) -> None:
+def check_plan(plan: Plan, options: RunOptions) -> None:
     """Everything that can be wrong with the plan on this machine. Raises UsageError."""
-    check_cells(source, options, _cells(source))
+    check_cells(plan, options, _cells(plan))
 
 
-def _cells(source: PlanSource) -> list[CellState]:
+def _cells(plan: Plan) -> list[CellState]:
     """The runs of a plan: every variant once a round, so that drift meets all of them."""
-    plan = source.plan()
     names: list[str | None] = [variant.name for variant in plan.variants]
     return [
         CellState(variant=name, repeat=repeat)

@@ -4,9 +4,9 @@
 # - Which of the tested rates a service holds: from judged steps, several repeats a rate.
 import random
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from itertools import product, takewhile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
 from time import monotonic
 from typing import Any, Literal, get_args
 
@@ -16,12 +16,12 @@ from spikelab import paths
 from spikelab.console import say, warn
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.experiments import session
-from spikelab.experiments.session import ExperimentSession, TimeLeft, plan_of, variant_of
+from spikelab.experiments.session import ExperimentSession, TimeLeft
 from spikelab.judge import started_enough
 from spikelab.objectives import Verdict, over_repeats
 from spikelab.plans.estimate import run_estimate
-from spikelab.plans.load import PlanSource, parameter_value, split_assignment
-from spikelab.plans.model import Sweep
+from spikelab.plans.load import changed, parameter_value, plan_of, split_assignment
+from spikelab.plans.model import Plan, Sweep, combinations
 from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState
 from spikelab.results.run import RunRecord, Scalar, Step
 from spikelab.run import RunOptions, cell_name
@@ -64,13 +64,11 @@ class Changes:
     order: Order | None = None
     seed: int | None = None
 
-    def applied(self, source: PlanSource) -> PlanSource:
+    def applied(self, plan: Plan) -> Plan:
         """The plan with these. Raises UsageError."""
-        # As it stands in the file it has to be right, too: what follows builds on it.
-        plan = source.plan()
-        sweep: dict[str, Any] = dict(source.data.get("sweep") or {})
+        sweep: dict[str, Any] = dict(plan.source.data.get("sweep") or {})
         asked = {
-            key: _values(source, key, text)
+            key: _values(plan, key, text)
             for key, text in (split_assignment(each, "--values") for each in self.values)
         }
         if asked:
@@ -79,16 +77,14 @@ class Changes:
             sweep["order"] = self.order
         if self.seed is not None:
             sweep["seed"] = self.seed
-        data = dict(source.data)
-        if sweep:
-            data["sweep"] = sweep
+        keys: dict[str, Any] = {"sweep": sweep} if sweep else {}
         if self.repeats is not None:
-            data["repeats"] = self.repeats
-        return replace(source, data=data)
+            keys["repeats"] = self.repeats
+        return changed(plan, **keys) if keys else plan
 
 
-def _values(source: PlanSource, key: str, text: str) -> list[Scalar]:
-    parameters = source.plan().parameters
+def _values(plan: Plan, key: str, text: str) -> list[Scalar]:
+    parameters = plan.parameters
     if key not in parameters:
         cure = did_you_mean(key, parameters) if parameters else " (the plan has none)"
         raise UsageError(f"--values {key}={text}: '{key}' is no parameter of the plan{cure}")
@@ -97,14 +93,11 @@ def _values(source: PlanSource, key: str, text: str) -> list[Scalar]:
     ]
 
 
-def new_state(
-    source: PlanSource, options: RunOptions, kind: ExperimentKind = "sweep"
-) -> ExperimentState:
+def new_state(plan: Plan, options: RunOptions, kind: ExperimentKind = "sweep") -> ExperimentState:
     """A sweep from its first run on. Raises UsageError when the plan has nothing to sweep."""
-    plan = source.plan()
     if plan.sweep is None and not plan.variants and plan.repeats == 1:
         raise UsageError(
-            f"{paths.shown(source.path)}: nothing to sweep: add --values rate=200,400 or --repeats "
+            f"{paths.shown(plan.path)}: nothing to sweep: add --values rate=200,400 or --repeats "
             "3, or give the plan a sweep or variants"
         )
     sweep = plan.sweep or Sweep()
@@ -116,18 +109,17 @@ def new_state(
     cells = cells_in_order(sweep.values, names, plan.repeats, sweep.order, seed)
     # Of the orders only blocks depend on it.
     kept = seed if sweep.order == "blocks" else None
-    return session.begin(kind, source, options, cells, seed=kept, order=sweep.order)
+    return session.begin(kind, plan, options, cells, seed=kept, order=sweep.order)
 
 
-def planned(source: PlanSource, state: ExperimentState) -> list[float]:
+def planned(plan: Plan, state: ExperimentState) -> list[float]:
     """How long each cell's run is planned, in seconds."""
-    base = source.plan()
     known: dict[str, float] = {}
     for cell in state.cells:
         name = cell_name(cell.values, cell.variant, 0)
         if name not in known:
-            plan = plan_of(source, base, cell)
-            known[name] = run_estimate(plan, variant_of(base, cell.variant)).seconds
+            variant = plan.variant(cell.variant)
+            known[name] = run_estimate(plan_of(plan, cell.values, variant), variant).seconds
     return [known[cell_name(cell.values, cell.variant, 0)] for cell in state.cells]
 
 
@@ -256,18 +248,12 @@ def _repeat(
     names: list[str | None] = list(reversed(variants) if backwards else variants) or [None]
     cells = [
         CellState(values=combination, variant=name, repeat=repeat)
-        for combination in _combinations(values)
+        for combination in combinations(values)
         for name in names
     ]
     if order == "blocks":
         chance.shuffle(cells)
     return cells
-
-
-def _combinations(values: Mapping[str, Sequence[Scalar]]) -> Iterator[dict[str, Scalar]]:
-    """The last parameter changes fastest; of no parameters there is one combination."""
-    for chosen in product(*values.values()):
-        yield dict(zip(values, chosen, strict=True))
 
 
 Outcome = Literal["held", "failed", "inconclusive", "not reached"]

@@ -2,13 +2,10 @@
 
 import math
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import product
 
-from spikelab.plans.load import PlanSource
-from spikelab.plans.model import CapacitySearch, Phase, Plan, Variant
-from spikelab.results.run import Scalar
+from spikelab.plans.load import plan_of
+from spikelab.plans.model import CapacitySearch, Phase, Plan, Variant, combinations
 from spikelab.settings import load_target_declaration
 from spikelab.statistics.search import Observation, next_rate
 from spikelab.units import parse_duration, show_duration
@@ -32,16 +29,16 @@ class Estimate:
         return ("up to " if self.at_most else "") + show_duration(self.seconds)
 
 
-def estimate(source: PlanSource, plan: Plan) -> Estimate:
+def estimate(plan: Plan) -> Estimate:
     """Of the whole plan: its search for capacity, or every value of its sweep with every variant in
-    every repeat. `plan` is the source's own. Raises UsageError for a value that makes no plan."""
+    every repeat. Raises UsageError for a value that makes no plan."""
     if plan.capacity is not None:
-        return _of_search(source, plan, plan.capacity)
-    variants: list[Variant | None] = [*plan.variants] or [None]
+        return _of_search(plan, plan.capacity)
+    variants: list[Variant | None] = [*plan.variants]
     cells = [
-        run_estimate(source.plan(values) if values else plan, variant)
-        for variant in variants
-        for values in _combinations(plan, variant)
+        run_estimate(plan_of(plan, values, variant), variant)
+        for variant in variants or [None]
+        for values in combinations(plan.sweep.values if plan.sweep else {})
     ]
     return Estimate(
         seconds=plan.repeats * sum(cell.seconds for cell in cells),
@@ -57,13 +54,6 @@ def run_estimate(plan: Plan, variant: Variant | None = None) -> Estimate:
     load = max(longest if known is None else known for longest, known in ends)
     seconds = load + parse_duration(plan.cool_down) + RUN_OVERHEAD_SECONDS
     return Estimate(seconds, runs=1, at_most=at_most)
-
-
-def _combinations(plan: Plan, variant: Variant | None) -> Iterator[dict[str, Scalar]]:
-    own = variant.set if variant else {}
-    swept = plan.sweep.values if plan.sweep else {}
-    for chosen in product(*swept.values()):
-        yield {**own, **dict(zip(swept, chosen, strict=True))}
 
 
 def _end_seconds(plan: Plan, phase: Phase, variant: Variant | None) -> tuple[float, float | None]:
@@ -91,7 +81,7 @@ def _spike_seconds(plan: Plan, phase: Phase, variant: Variant | None) -> float |
     return waves * delay_ms / 1000
 
 
-def _of_search(source: PlanSource, plan: Plan, search: CapacitySearch) -> Estimate:
+def _of_search(plan: Plan, search: CapacitySearch) -> Estimate:
     """With a capacity in the middle between the first value and the highest."""
     runs = _expected_runs(search)
     seconds = runs * run_estimate(plan).seconds

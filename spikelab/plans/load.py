@@ -1,9 +1,11 @@
-"""Finding a plan, applying `--set` to it, and filling in its parameters."""
+"""A plan from its file: found, changed as the command line says, filled in and checked.
 
-# - Reading a YAML plan so that every mistake is one line with file, line, key and cure.
+Every mistake is one line with file, line, key and cure.
+"""
+
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -14,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean, printable
-from spikelab.plans.model import Plan, Request
+from spikelab.plans.model import Plan, Request, Source, Variant
 from spikelab.plans.parameters import Parameter, Parameters, Preset, check_values, written
 from spikelab.results.run import Scalar
 from spikelab.units import parse_whole_number
@@ -25,40 +27,13 @@ def plan_files() -> dict[str, Path]:
     return {path.stem: path for path in sorted(paths.PLANS.glob("*.yaml"))}
 
 
-@dataclass(frozen=True)
-class PlanSource:
-    """A plan's file with what the command line changed; it makes the plan of each run."""
-
-    path: Path
-    data: Mapping[str, Any]
-    values: Mapping[str, Scalar]
-    sinks: Sequence[str] = ()
-
-    def plan(self, values: Mapping[str, Scalar] | None = None) -> Plan:
-        """The plan with its parameters filled in, `values` before all others.
-
-        Raises UsageError naming file, line, key and cure.
-        """
-        try:
-            filled = _substitute(dict(self.data), {**self.values, **(values or {})}, self.path)
-            plan = Plan.model_validate(filled)
-            if values:
-                check_values(plan.parameters, values)
-            if not self.sinks:
-                return plan
-            all_sinks = list(dict.fromkeys([*plan.effective_sinks, *self.sinks]))
-            return Plan.model_validate({**filled, "sinks": all_sinks})
-        except ValidationError as error:
-            raise first_mistake(error, Plan, self.path) from error
-
-
-def open_plan(
+def load_plan(
     name: str,
     assignments: Iterable[str] = (),
     driver: str | None = None,
     sinks: Sequence[str] = (),
     preset: str | None = None,
-) -> PlanSource:
+) -> Plan:
     """A plan by the name of a ready one or the path of a file, with a preset and then `--set
     key=value` applied, for another driver than it names, and with more sinks.
 
@@ -84,18 +59,52 @@ def open_plan(
             data["variants"] = [named[name] for name in chosen.variants]
     for assignment in assignments:
         _assign(data, parameters, values, assignment)
-    return PlanSource(path, data, values, sinks)
+    return make_plan(Source(path, data, values, sinks))
 
 
-def load_plan(
-    name: str,
-    assignments: Iterable[str] = (),
-    driver: str | None = None,
-    sinks: Sequence[str] = (),
-    preset: str | None = None,
-) -> Plan:
-    """`open_plan` with the parameters as they are."""
-    return open_plan(name, assignments, driver, sinks, preset).plan()
+def make_plan(source: Source) -> Plan:
+    """The plan of a source, its parameters filled in.
+
+    Raises UsageError naming file, line, key and cure.
+    """
+    try:
+        filled = _substitute(dict(source.data), source.values, source.path)
+        plan = Plan.model_validate(filled)
+        check_values(plan.parameters, source.values)
+        if source.sinks:
+            all_sinks = list(dict.fromkeys([*plan.effective_sinks, *source.sinks]))
+            plan = Plan.model_validate({**filled, "sinks": all_sinks})
+    except ValidationError as error:
+        raise first_mistake(error, Plan, source.path) from error
+    plan._source = source
+    return plan
+
+
+def changed(plan: Plan, values: Mapping[str, Scalar] | None = None, **keys: Any) -> Plan:
+    """The plan with these keys instead of its file's, None for none, and these values of its
+    parameters. Raises UsageError naming file, line, key and cure."""
+    data = {**plan.source.data, **keys}
+    data = {key: value for key, value in data.items() if value is not None or key not in keys}
+    return make_plan(
+        replace(plan.source, data=data, values={**plan.source.values, **(values or {})})
+    )
+
+
+def plan_of(plan: Plan, values: Mapping[str, Scalar], variant: Variant | None = None) -> Plan:
+    """What a run of the plan is: with the values of its variant and its own, against its url.
+
+    Raises UsageError naming file, line, key and cure.
+    """
+    values = {**(variant.set if variant else {}), **values}
+    if values:
+        source = plan.source
+        key = repr(values)
+        if key not in source.made:
+            source.made[key] = make_plan(replace(source, values={**source.values, **values}))
+        plan = source.made[key]
+    if variant is None or variant.url is None:
+        return plan
+    return plan.model_copy(update={"target": plan.target.model_copy(update={"url": variant.url})})
 
 
 def _preset(name: str, declared: Parameters, path: Path) -> Preset:

@@ -8,13 +8,13 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise, product
 from pathlib import Path
-from typing import Annotated, Literal, Self, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
@@ -303,8 +303,25 @@ class CompareBy(Strict):
 Loop = Literal["open", "closed", "once", "ramp"]
 
 
+@dataclass(frozen=True)
+class Source:
+    """What a plan was made from: the keys of its file, changed by the command line, before its
+    parameters' `values` are filled in; `sinks` are those that the command line adds.
+
+    `made`: the plans of other values, each checked once.
+    """
+
+    path: Path
+    data: Mapping[str, Any]
+    values: Mapping[str, Scalar]
+    sinks: Sequence[str] = ()
+    made: dict[str, "Plan"] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+
 class Plan(Strict):
-    """A whole plan. Rates are requests per second, durations carry their unit."""
+    """A whole plan, checked. Rates are requests per second, durations carry their unit."""
+
+    _source: Source | None = PrivateAttr(None)
 
     name: Name
     about: str
@@ -358,6 +375,26 @@ class Plan(Strict):
                 under_way = max(_FEWEST_RATE_USERS, math.ceil(highest * seconds))
                 phase.most_users = under_way + math.ceil(highest * phase.jitter_seconds)
         return self
+
+    @property
+    def source(self) -> Source:
+        """What it was made from, for the plans of other values."""
+        assert self._source is not None
+        return self._source
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return self.source.path
+
+    def variant(self, name: str | None) -> Variant | None:
+        """A variant by its name. Raises UsageError where the plan has none of that name."""
+        if name is None:
+            return None
+        for variant in self.variants:
+            if variant.name == name:
+                return variant
+        raise UsageError(f"plan {self.name} has no variant '{name}'")
 
     def script_of(self, driver: DriverName) -> str:
         """The script that this driver runs. Raises ValueError where the plan has none for it."""
@@ -462,6 +499,11 @@ _MOST_STEPS = 1000
 _MOST_VARIANTS = 1000
 
 
+def combinations(values: Mapping[str, Sequence[Scalar]]) -> list[dict[str, Scalar]]:
+    """Each with each, the last one changing fastest; of no values there is one combination."""
+    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+
+
 def variants_of(settings: Mapping[str, Sequence[Scalar]]) -> list[Variant]:
     """The grid's variants, the last setting changing fastest, named by what they set.
 
@@ -472,7 +514,7 @@ def variants_of(settings: Mapping[str, Sequence[Scalar]]) -> list[Variant]:
     count = math.prod(map(len, settings.values()))
     if count > _MOST_VARIANTS:
         raise mistake(f"{count:,} combinations: at most {_MOST_VARIANTS:,}", "sweep", "settings")
-    chosen = [dict(zip(settings, each, strict=True)) for each in product(*settings.values())]
+    chosen = combinations(settings)
     shown = _short_names(list(settings))
     names = [_name(each, shown) for each in chosen]
     if max(map(len, names)) > LONGEST_NAME:

@@ -37,7 +37,7 @@ from spikelab.experiments.sweep import (
     outcome,
 )
 from spikelab.plans.estimate import estimate
-from spikelab.plans.load import open_plan, plan_files
+from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.parameters import written
 from spikelab.prediction.check import (
     PredictionCheck,
@@ -227,12 +227,10 @@ def show_plans() -> None:
     table.add_column("takes", no_wrap=True)
     table.add_column("what it does, and how to change it")
     for name in plan_files():
-        source = open_plan(name)
-        plan = source.plan()
-        table.add_row(name, str(estimate(source, plan)), plan.about)
+        plan = load_plan(name)
+        table.add_row(name, str(estimate(plan)), plan.about)
         for preset, what in plan.presets.items():
-            short = open_plan(name, preset=preset)
-            takes = str(estimate(short, short.plan()))
+            takes = str(estimate(load_plan(name, preset=preset)))
             table.add_row("", takes, f"--preset {preset}: {what.about}", style="dim")
         if plan.parameters:
             values = [f"{key}={written(p.default)}" for key, p in plan.parameters.items()]

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from spikelab.errors import UsageError
 from spikelab.plans.estimate import estimate
-from spikelab.plans.load import open_plan
+from spikelab.plans.load import load_plan
 from spikelab.plans.model import Plan
 from tests.fuzz.oracle import Check, clear, files, sampled, scratch
 
@@ -22,12 +22,11 @@ def check_plans() -> Iterator[Check]:
         def check(data: bytes) -> bool:
             path.write_bytes(data)
             try:
-                source = open_plan(str(path))
-                plan = source.plan()
-                str(estimate(source, plan))
+                plan = load_plan(str(path))
+                str(estimate(plan))
                 if sampled(data, _PRESETS):
                     for preset in plan.presets:
-                        open_plan(str(path), preset=preset).plan()
+                        load_plan(str(path), preset=preset)
             except UsageError as error:
                 clear(error, "damaged.yaml")
                 return False

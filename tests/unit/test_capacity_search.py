@@ -15,7 +15,7 @@ from spikelab.experiments.capacity import CapacityQuestion, answer_of
 from spikelab.experiments.overload import Load
 from spikelab.experiments.session import ExperimentSession, rested_at, told
 from spikelab.objectives import Verdict
-from spikelab.plans.load import open_plan
+from spikelab.plans.load import load_plan, plan_of
 from spikelab.results.experiment import CapacityStep, CellState, ExperimentState
 from spikelab.run import RunOptions
 from spikelab.stack.base import Runtime
@@ -44,7 +44,7 @@ def question(
         assert old in text
         text = text.replace(old, new)
     (folder / "mine.yaml").write_text(text)
-    return CapacityQuestion.of(open_plan(str(folder / "mine.yaml")), slo=slo)
+    return CapacityQuestion.of(load_plan(str(folder / "mine.yaml")), slo=slo)
 
 
 def step(value: float, verdict: Verdict) -> CapacityStep:
@@ -97,7 +97,7 @@ def test_the_phases_of_an_overload_follow_each_other(tmp_path: Path) -> None:
     asked = question(tmp_path, OVERLOAD, ("duration: 5s}\nslo", "duration: 5s, start: 5s}\nslo"))
     asked.check(RunOptions())
     load = Load(capacity=400, factor=2, duration="5s", recovery="20s")
-    phases = load.source(asked.source).plan(load.values).phases
+    phases = plan_of(load.plan(asked.plan), load.values).phases
     assert [(phase.name, phase.start_seconds, phase.value) for phase in phases] == [
         ("warm-up", 0, 100),
         ("overload", 5, 800),
@@ -119,7 +119,7 @@ def test_whole_numbers_stay_whole(tmp_path: Path, changes: list[tuple[str, str]]
     tried: list[CapacityStep] = []
     while (value := asked.next_value(tried)) is not None:
         assert value == int(value)
-        asked.source.plan(asked.values(value))
+        plan_of(asked.plan, asked.values(value))
         tried.append(step(value, "pass" if value <= 7 else "fail"))
     found = answer_of(asked, tried)
     assert (found.outcome, found.highest_pass, found.lowest_fail) == ("found", 7, 8)
@@ -176,7 +176,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def done(asked: CapacityQuestion, values: dict[float, int]) -> ExperimentState:
     """An experiment with a run of each rate, and its failures."""
-    state = session.begin("capacity", asked.source, RunOptions())
+    state = session.begin("capacity", asked.plan, RunOptions())
     for number, (rate, failures) in enumerate(values.items()):
         testid = f"20261121T01020{number}Z-mine-0a1b"
         judged = plain_step(5.0, rate, failures=failures, late_answers=0)
@@ -204,7 +204,7 @@ def test_an_answer_stays_when_the_overload_after_it_fails(
     monkeypatch.setattr(session, "open_session", open_session)
     with pytest.raises(LabError, match="the store is gone"):
         capacity.run(cast(Runtime, None), asked, RunOptions(), state)
-    kept = session.resume("capacity", asked.source, RunOptions())
+    kept = session.resume("capacity", asked.plan, RunOptions())
     assert kept
     assert kept.state == "stopped"
     assert kept.answer
@@ -214,9 +214,9 @@ def test_an_answer_stays_when_the_overload_after_it_fails(
 def test_the_cool_down_counts_from_the_last_run(tmp_path: Path, results: Path) -> None:
     asked = question(tmp_path, ("slo:", "cool_down: 90s\nslo:"))
     state = done(asked, {})
-    assert rested_at(state, asked.source.plan()) is None
+    assert rested_at(state, asked.plan) is None
     state = done(asked, {100: 0, 200: 0})
-    rested = rested_at(state, asked.source.plan())
+    rested = rested_at(state, asked.plan)
     # A run of records.py takes a minute.
     assert rested
     assert (rested - START).total_seconds() == 60 + 90

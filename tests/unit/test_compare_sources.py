@@ -10,7 +10,8 @@ from spikelab.comparison import verdict
 from spikelab.comparison.pairing import baselines, find, mark_baseline, two_arms
 from spikelab.comparison.verdict import ComparisonQuestion, compare
 from spikelab.errors import UsageError
-from spikelab.plans.load import PlanSource, open_plan, plan_files
+from spikelab.plans.load import load_plan, plan_files
+from spikelab.plans.model import Plan
 from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.run import all_records
 from spikelab.run import RunOptions
@@ -66,10 +67,10 @@ def saved(name: str, a: list[float], b: list[float]) -> ExperimentState:
     return state
 
 
-def plan(tmp_path: Path, text: str = PLAN) -> PlanSource:
+def plan(tmp_path: Path, text: str = PLAN) -> Plan:
     file = tmp_path / "mine.yaml"
     file.write_text(text)
-    return open_plan(str(file))
+    return load_plan(str(file))
 
 
 def test_variants_of_an_imported_sweep_are_set_side_by_side_by_rate(vegeta: str) -> None:
@@ -142,7 +143,7 @@ def test_a_cell_without_a_valid_run_leaves_its_pair_out() -> None:
 
 def test_a_plan_runs_its_variants_in_turn(tmp_path: Path) -> None:
     source = plan(tmp_path)
-    question = ComparisonQuestion.of(source.plan().compare)
+    question = ComparisonQuestion.of(source.compare)
     state = verdict.new_state(verdict.sides(source, None, ["slow"]), RunOptions(), question)
     assert (state.kind, len(state.cells)) == ("comparison", 6 * 2 * 2)
     assert [cell.variant for cell in state.cells[:6]] == 2 * ["fast", "slow"] + ["slow", "fast"]
@@ -152,7 +153,7 @@ def test_which_variants_can_be_said(tmp_path: Path) -> None:
     source = plan(tmp_path)
 
     def chosen(a: str | None, *b: str) -> list[str]:
-        return [each.name for each in verdict.sides(source, a, b).plan().variants]
+        return [each.name for each in verdict.sides(source, a, b).variants]
 
     assert chosen(None) == ["fast", "slow", "slower"]
     assert chosen("slow") == ["slow", "fast", "slower"]
@@ -177,7 +178,7 @@ def test_what_could_not_decide_is_refused_before_any_run(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     source = plan(tmp_path, PLAN.replace(old, new))
-    question = ComparisonQuestion.of(source.plan().compare)
+    question = ComparisonQuestion.of(source.compare)
     with pytest.raises(UsageError, match=message):
         verdict.new_state(source, RunOptions(), question)
     with pytest.raises(UsageError, match=message):
@@ -186,9 +187,9 @@ def test_what_could_not_decide_is_refused_before_any_run(
 
 @pytest.mark.parametrize("name", plan_files())
 def test_a_ready_plan_that_says_how_to_compare_can_decide(name: str) -> None:
-    presets = open_plan(name).plan().presets
-    for source in (open_plan(name, preset=preset) for preset in (None, *presets)):
-        by = source.plan().compare
+    presets = load_plan(name).presets
+    for source in (load_plan(name, preset=preset) for preset in (None, *presets)):
+        by = source.compare
         if by is not None:
             sides = verdict.sides(source, None, [])
             assert verdict.new_state(sides, RunOptions(), ComparisonQuestion.of(by)).cells
@@ -198,7 +199,7 @@ def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
     tmp_path: Path,
 ) -> None:
     source = plan(tmp_path)
-    question = ComparisonQuestion.of(source.plan().compare)
+    question = ComparisonQuestion.of(source.compare)
     state = verdict.new_state(verdict.identical(source, question), RunOptions(), question)
     assert len(state.cells) == 12
     assert {(cell.variant, cell.values["rate"]) for cell in state.cells} == {("fast", 200)}

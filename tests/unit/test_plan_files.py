@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from spikelab import paths
 from spikelab.errors import UsageError
 from spikelab.plans.estimate import estimate
-from spikelab.plans.load import load_plan, open_plan, plan_files
+from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.model import Plan
 
 SCHEMA = jsonschema.Draft202012Validator(
@@ -83,8 +83,7 @@ def test_a_damaged_plan_is_a_plan_or_one_line(name: str, tmp_path: Path, data: A
         plan = _damaged(data, plan) if plan else plan
     path.write_text(yaml.safe_dump(plan, allow_unicode=True), encoding="utf-8")
     try:
-        source = open_plan(str(path))
-        estimate(source, source.plan())
+        estimate(load_plan(str(path)))
     except UsageError as error:
         assert "\n" not in str(error)
         assert str(error).startswith(f"{path}: ")

@@ -6,7 +6,7 @@ import pytest
 
 from spikelab.errors import UsageError
 from spikelab.plans.estimate import RUN_OVERHEAD_SECONDS, estimate
-from spikelab.plans.load import load_plan, open_plan, plan_files
+from spikelab.plans.load import load_plan, plan_files, plan_of
 from spikelab.statistics.pairs import fewest_pairs
 
 PLAN = """\
@@ -49,9 +49,9 @@ def test_a_preset_sets_parameters_before_set_does(plan_file: Path) -> None:
     assert load_plan(name, preset="quick").phases[0].value == 20
     assert load_plan(name, ["rate=30"], preset="quick").phases[0].value == 30
     with pytest.raises(UsageError, match=r"unknown preset 'qick' \(did you mean 'quick'\?\)"):
-        open_plan(name, preset="qick")
+        load_plan(name, preset="qick")
     with pytest.raises(UsageError, match=r"unknown preset 'quick' \(the plan has none\)"):
-        open_plan("steady", preset="quick")
+        load_plan("steady", preset="quick")
 
 
 def test_a_phase_is_judged_by_its_own_objectives_or_the_plan_s(plan_file: Path) -> None:
@@ -200,15 +200,15 @@ def test_what_locust_alone_cannot_run_is_said_before_it_starts(
 def test_a_cell_s_values_are_checked_like_any_other(
     plan_file: Path, values: dict[str, float]
 ) -> None:
-    source = open_plan(str(plan_file))
-    assert source.plan({"rate": 7}).phases[0].value == 7
+    plan = load_plan(str(plan_file))
+    assert plan_of(plan, {"rate": 7}).phases[0].value == 7
     with pytest.raises(UsageError):
-        source.plan(values)
+        plan_of(plan, values)
 
 
 def test_an_estimate_counts_every_run(plan_file: Path) -> None:
-    source = open_plan(str(plan_file))
-    whole = estimate(source, source.plan())
+    plan = load_plan(str(plan_file))
+    whole = estimate(plan)
     assert whole.runs == 2 * 2 * 3
     assert whole.seconds == pytest.approx(12 * (60 + 10 + RUN_OVERHEAD_SECONDS))
     assert not whole.at_most
@@ -226,8 +226,8 @@ def test_an_estimate_counts_every_run(plan_file: Path) -> None:
 def test_a_spike_takes_as_many_waves_as_it_has(
     assignments: list[str], load_seconds: float, at_most: bool
 ) -> None:
-    source = open_plan("tomcat-spike", assignments)
-    guess = estimate(source, source.plan())
+    plan = load_plan("tomcat-spike", assignments)
+    guess = estimate(plan)
     assert guess.seconds == pytest.approx(load_seconds + RUN_OVERHEAD_SECONDS)
     assert (guess.at_most, guess.runs) == (at_most, 1)
     assert str(guess).startswith("up to") == at_most
@@ -235,8 +235,8 @@ def test_a_spike_takes_as_many_waves_as_it_has(
 
 def test_a_search_is_as_long_as_its_course(plan_file: Path) -> None:
     plan_file.write_text(f"{PLAN}{SEARCH}, overload: {{duration: 30s, recovery: 60s}}}}\n")
-    source = open_plan(str(plan_file))
-    guess = estimate(source, source.plan())
+    plan = load_plan(str(plan_file))
+    guess = estimate(plan)
     assert 10 <= guess.runs <= 20
     steps = guess.runs - 1
     assert guess.seconds == pytest.approx(
@@ -248,9 +248,8 @@ def test_a_search_is_as_long_as_its_course(plan_file: Path) -> None:
 def test_ready_plans_and_their_presets_load_and_can_be_estimated(
     name: str, preset: str | None
 ) -> None:
-    source = open_plan(name, preset=preset)
-    plan = source.plan()
-    guess = estimate(source, plan)
+    plan = load_plan(name, preset=preset)
+    guess = estimate(plan)
     assert guess.runs >= 1
     if preset == "quick":
         assert guess.seconds <= 15 * 60
