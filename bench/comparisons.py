@@ -13,15 +13,14 @@ from scipy.stats import binom
 
 from bench.running_lab import running_lab
 from spikelab import paths
-from spikelab.comparison.verdict import (
-    ComparisonQuestion,
-    confidence,
-    identical,
-    kept_answer,
-    new_state,
-    noise_answer,
+from spikelab.comparison.experiment import (
+    compare_identical_arms,
+    compare_variants,
+    identical_arms,
+    new_comparison,
+    state_answer,
 )
-from spikelab.comparison.verdict import answer as answer_of_verdict
+from spikelab.comparison.verdict import ComparisonQuestion, confidence
 from spikelab.experiments import session, sweep
 from spikelab.plans.load import changed, load_plan
 from spikelab.plans.model import Plan
@@ -75,19 +74,19 @@ class Trial:
         plan, question = self.plan, self.question
         state = self.state()
         if state is None or state.state != "finished":
-            state = session.resume("comparison", plan, self.options) or new_state(
+            state = session.resume("comparison", plan, self.options) or new_comparison(
                 plan, self.options, question
             )
             seconds = sweep.planned(plan, state)
             with session.open_session(current(), plan, self.options, state) as going:
                 sweep.run_cells(going, seconds)
-                answers = answer_of_verdict(state, plan, question)
-                state.answer = kept_answer(answers)
+                answers = compare_variants(state, plan, question)
+                state.answer = state_answer(answers)
                 going.finish(state.answer)
         return self.judged(state, question)
 
     def judged(self, state: ExperimentState, question: ComparisonQuestion) -> ComparisonRecord:
-        return answer_of_verdict(state, self.plan, question)[0]
+        return compare_variants(state, self.plan, question)[0]
 
 
 def trials(equal: int, slower: int, pairs: int) -> list[Trial]:
@@ -154,8 +153,8 @@ def pilot(pairs: int, equal: int, slower: int, later: int) -> None:
     """The noise of identical arms, and how likely the bench then shows what it should."""
     trial = Trial("pilot", False, pairs)
     question = trial.question
-    plan = identical(trial.plan, question)
-    state = new_state(plan, trial.options, question)
+    plan = identical_arms(trial.plan, question)
+    state = new_comparison(plan, trial.options, question)
     began = monotonic()
     with session.open_session(current(), plan, trial.options, state) as going:
         sweep.run_cells(going, sweep.planned(plan, state))
@@ -163,7 +162,7 @@ def pilot(pairs: int, equal: int, slower: int, later: int) -> None:
     seconds = (monotonic() - began) / len(state.cells)
     whole = show_duration(seconds * 2 * later * (equal + slower))
     print(f"{seconds:.2f} s a run: about {whole} in all")
-    record = noise_answer(state, question)
+    record = compare_identical_arms(state, question)
     for noise in record.noise or []:
         if noise.log_deviation:
             print(_prediction(noise, noise.log_deviation, equal, slower, later, question.margin))

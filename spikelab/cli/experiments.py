@@ -25,7 +25,17 @@ from spikelab.cli.app import (
 )
 from spikelab.cli.output import exit_code, say_experiment, say_report
 from spikelab.cli.stack import running
-from spikelab.comparison.verdict import METRICS, QuestionOptions
+from spikelab.comparison.experiment import (
+    QuestionOptions,
+    choose_variants,
+    compare_identical_arms,
+    compare_variants,
+    identical_arms,
+    new_comparison,
+    state_answer,
+)
+from spikelab.comparison.pairing import mark_baseline, two_arms
+from spikelab.comparison.verdict import METRICS, compare_arms, confidence, overall
 from spikelab.console import out, say
 from spikelab.errors import (
     EXIT_FAILED,
@@ -36,6 +46,8 @@ from spikelab.errors import (
     did_you_mean,
 )
 from spikelab.experiments import session
+from spikelab.experiments.capacity import CapacityQuestion, known_steps
+from spikelab.experiments.capacity import run as run_of_capacity
 from spikelab.experiments.sweep import (
     ORDERS,
     Changes,
@@ -49,9 +61,9 @@ from spikelab.experiments.sweep import run as run_of_sweep
 from spikelab.history import write_confidence
 from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.model import Plan
-from spikelab.report.tables import show_sweep
+from spikelab.report.tables import show_capacity, show_comparison, show_sweep
 from spikelab.results.comparison import ComparisonRecord
-from spikelab.results.experiment import ExperimentState
+from spikelab.results.experiment import CapacityAnswer, ExperimentState
 from spikelab.results.run import read_record
 from spikelab.run import RunOptions
 from spikelab.stack.base import Runtime
@@ -178,15 +190,6 @@ def capacity(
 
     Exit 0: found, 3: inconclusive, or not between the rates that were allowed.
     """
-    # SciPy, behind the verdicts, takes half a second to import.
-    from spikelab.experiments.capacity import (  # noqa: PLC0415
-        CapacityQuestion,
-        known_steps,
-    )
-    from spikelab.experiments.capacity import run as run_of_capacity  # noqa: PLC0415
-    from spikelab.report.tables import show_capacity  # noqa: PLC0415
-    from spikelab.results.experiment import CapacityAnswer  # noqa: PLC0415
-
     asked = load_plan(plan, assignments or [], driver, preset=preset)
     question = CapacityQuestion.of(asked, limits or [], slo or [])
     options = run_options(labels, target_settings, i_own_this_target)
@@ -210,9 +213,6 @@ def capacity(
     say_experiment(runtime, state)
     say_report(state.experiment)
     raise typer.Exit(EXIT_OK if found.outcome == "found" else EXIT_INCONCLUSIVE)
-
-
-# What judges needs SciPy, which takes a while to import: functions import it where they need it.
 
 
 @command("compare")
@@ -305,8 +305,6 @@ def _refuse_what_plans_take(given: Mapping[str, object]) -> None:
 
 
 def _mark(name: str, others: Sequence[str]) -> None:
-    from spikelab.comparison.pairing import mark_baseline  # noqa: PLC0415
-
     if others:
         raise UsageError(f"--baseline {name}: this marks it alone: leave out {' '.join(others)}")
     arm = mark_baseline(name)
@@ -314,36 +312,24 @@ def _mark(name: str, others: Sequence[str]) -> None:
 
 
 def _of_finished(names: Sequence[str], asked: QuestionOptions) -> ComparisonRecord:
-    from spikelab.comparison import pairing  # noqa: PLC0415
-    from spikelab.comparison.verdict import compare as compare_of_verdict  # noqa: PLC0415
-
     if not 1 <= len(names) <= 2:
         raise UsageError("name a plan, two things to compare, or one: ./lab compare --help")
-    a, b = pairing.two_arms(names)
-    return compare_of_verdict(a, b, asked.of_runs(b.plan))
+    a, b = two_arms(names)
+    return compare_arms(a, b, asked.of_runs(b.plan))
 
 
 def _of_plan(
     plan: Plan, options: RunOptions, asked: QuestionOptions, sides: _Sides, fresh: bool
 ) -> list[ComparisonRecord]:
     """Runs what is left of the comparison, and judges it."""
-    from spikelab.comparison.verdict import (  # noqa: PLC0415
-        answer,
-        kept_answer,
-        new_state,
-        noise_answer,
-    )
-    from spikelab.comparison.verdict import identical as identical_of_verdict  # noqa: PLC0415
-    from spikelab.comparison.verdict import sides as sides_of_verdict  # noqa: PLC0415
-
     question = asked.of(plan.compare)
     if sides.identical:
         if sides.a or sides.b:
             raise UsageError("--aa: identical arms are the plan's first variant: no --a, no --b")
-        plan = identical_of_verdict(plan, question)
+        plan = identical_arms(plan, question)
     else:
-        plan = sides_of_verdict(plan, sides.a, sides.b)
-    state = new_state(plan, options, question)
+        plan = choose_variants(plan, sides.a, sides.b)
+    state = new_comparison(plan, options, question)
     session.check_cells(plan, options, state.cells)
     runtime = running()
     if not fresh:
@@ -353,10 +339,10 @@ def _of_plan(
     with session.open_session(runtime, plan, options, state) as going:
         run_cells(going, seconds)
         if sides.identical:
-            records = [noise_answer(state, question)]
+            records = [compare_identical_arms(state, question)]
         else:
-            records = answer(state, plan, question)
-        state.answer = kept_answer(records)
+            records = compare_variants(state, plan, question)
+        state.answer = state_answer(records)
         end(going)
     say_experiment(runtime, state)
     return records
@@ -364,9 +350,6 @@ def _of_plan(
 
 def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoReturn:
     """Keeps, shows and reports the comparisons; ends with the worst verdict."""
-    from spikelab.comparison.verdict import overall  # noqa: PLC0415
-    from spikelab.report.tables import show_comparison  # noqa: PLC0415
-
     for record in records:
         path = record.save()
         _keep_confidence(record)
@@ -384,8 +367,6 @@ def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoRe
 def _keep_confidence(record: ComparisonRecord) -> None:
     """In the history of B's runs. Identical arms say nothing of a run, nor do imported ones have a
     history."""
-    from spikelab.comparison.verdict import confidence  # noqa: PLC0415
-
     influxdb = current().endpoints().influxdb
     if record.deciding is None or record.noise or influxdb is None:
         return

@@ -1,9 +1,11 @@
-"""One side of a comparison: what was measured where, in which repeat, and what spoils it."""
+"""A and B of a comparison: what they are by name, their runs, and which run meets which.
 
-# - Which run of A is compared with which of B: those of the same place and the same repeat.
-# - Places: where in an experiment two runs are comparable, such as ``rate=600``.
-# - What a name on the command line means: a run, an experiment, ``EXPERIMENT:variant``, or the
-#   plan's ``baseline``; the beginning of a name is enough where there is no other like it.
+A name on the command line is a run, an experiment, ``EXPERIMENT:variant`` or the plan's
+``baseline``; the first letters of a name are enough where no other begins so. Runs of A and B make
+a pair where they are of the same place in their experiments, such as ``rate=600``, and of the same
+repeat.
+"""
+
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +19,11 @@ from spikelab.results.run import RunRecord, Scalar, Step, read_record, write_jso
 
 # By name: swept parameters, and `phase` or `variant` where that alone tells two steps apart.
 Place = Mapping[str, Scalar]
+PHASE = "phase"
+VARIANT = "variant"
+BASELINE = "baseline"
+_MOST_PLACES_NAMED = 6
+_MOST_RUNS_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,174 @@ def variants_of(records: Iterable[RunRecord]) -> list[str]:
     return list(dict.fromkeys(name for name in found if name))
 
 
-_MOST_NAMED = 6
+def arm_of_state(state: ExperimentState, variant: str | None = None) -> Arm:
+    """An experiment's runs as its state lists them, also those that were no result.
+
+    Raises UsageError.
+    """
+    records = []
+    for cell in state.cells:
+        testid = cell.testid or next(reversed(cell.attempts), None)
+        if testid is not None and (record := read_record(testid)) is not None and record.steps:
+            records.append(record)
+    if not records:
+        raise UsageError(f"{state.experiment}: none of its runs has figures")
+    known = variants_of(records)
+    if variant is not None and variant not in known:
+        cure = did_you_mean(variant, known) if known else " (it has no variants)"
+        raise UsageError(f"{state.experiment} has no variant '{variant}'{cure}")
+    # Of an import it is the order of its files.
+    order = None if records[0].imported else state.order
+    return arm_of_experiment(state.experiment, records, variant, order)
+
+
+def find_arm(name: str) -> Arm:
+    """The arm of that name. Raises UsageError when there is none, or more than one."""
+    base, colon, variant = name.partition(":")
+    runs = _folders("run.json")
+    states = _folders(FILE)
+    found = _matching(base, [*states, *runs])
+    if found is None:
+        known = [*states, *runs, *plan_files()]
+        raise UsageError(f"there is no run and no experiment '{base}'{_near(base, known)}")
+    if found in states:
+        state = read_state(found)
+        if state is None:
+            raise UsageError(f"{paths.shown(paths.RESULTS / found / FILE)}: cannot be read")
+        return arm_of_state(state, variant if colon else None)
+    record = read_record(found)
+    if record is None or not record.steps:
+        why = "; ".join(record.reasons) if record else "its record cannot be read"
+        raise UsageError(f"{found}: there is nothing to compare: {why}")
+    if colon:
+        raise UsageError(f"{name}: {found} is a single run, which has no variants to choose from")
+    return arm_of_run(record)
+
+
+def _matching(name: str, names: Iterable[str]) -> str | None:
+    """The name itself, or the only one that begins so. Raises UsageError for several."""
+    known = list(dict.fromkeys(names))
+    if name in known:
+        return name
+    beginning = [each for each in known if name and each.startswith(name)]
+    if len(beginning) > 1:
+        more = ", …" if len(beginning) > _MOST_RUNS_NAMED else ""
+        raise UsageError(
+            f"'{name}' is the beginning of {len(beginning)} names: write more of it "
+            f"({', '.join(beginning[:_MOST_RUNS_NAMED])}{more})"
+        )
+    return beginning[0] if beginning else None
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    near = did_you_mean(name, known) if known else ""
+    return near if near.startswith(" (did") else ": ./lab runs lists what there is"
+
+
+def _folders(file: str) -> list[str]:
+    return [path.parent.name for path in sorted(paths.RESULTS.glob(f"*/{file}"), reverse=True)]
+
+
+def mark_baseline(name: str) -> Arm:
+    """Makes this the reference of its plan, instead of another. Raises UsageError."""
+    arm = find_arm(name)
+    write_json(_marks_file(), {**baselines(), arm.plan: arm.name})
+    return arm
+
+
+def baselines() -> dict[str, str]:
+    """By plan, the name of its reference. Raises UsageError."""
+    try:
+        found = json.loads(_marks_file().read_bytes())
+        return {str(plan): str(name) for plan, name in found.items()}
+    except FileNotFoundError:
+        return {}
+    except (ValueError, AttributeError) as error:
+        file = paths.shown(_marks_file())
+        raise UsageError(f"{file}: this is no list of baselines: remove it") from error
+
+
+def two_arms(names: Sequence[str]) -> tuple[Arm, Arm]:
+    """A and B by their names; of one name alone, A is the baseline of its plan.
+
+    Raises UsageError.
+    """
+    a, b = names if len(names) == 2 else (BASELINE, names[0])
+    if b == BASELINE:
+        arm = find_arm(a)
+        return arm, _baseline_for(arm)
+    arm = find_arm(b)
+    return (_baseline_for(arm) if a == BASELINE else find_arm(a)), arm
+
+
+def _baseline_for(arm: Arm) -> Arm:
+    marked = baselines().get(arm.plan)
+    if marked is not None:
+        return find_arm(marked)
+    cure = "mark one with ./lab compare --baseline ID"
+    variants = variants_of(arm.records)
+    if len(variants) > 1:
+        names = " ".join(f"{arm.name}:{variant}" for variant in variants[:2])
+        cure += f", or compare its variants: ./lab compare {names}"
+    raise UsageError(f"plan {arm.plan} has no baseline: {cure}")
+
+
+def _marks_file() -> Path:
+    return paths.RESULTS / "baseline.json"
+
+
+def show_place(place: Place) -> str:
+    """``rate=600 phase=steady``; empty for the only place there is."""
+    return " ".join(f"{name}={_plain(value)}" for name, value in place.items())
+
+
+def parse_place(assignments: Iterable[tuple[str, str]]) -> Place:
+    """A place as a user writes it: numbers are numbers, whatever their form."""
+    found: dict[str, Scalar] = {}
+    for name, text in assignments:
+        try:
+            found[name] = float(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def _plain(value: Scalar) -> Scalar:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def place_key(place: Place) -> tuple[tuple[str, str], ...]:
+    """What makes two places the same: 600 and 600.0 are."""
+    return tuple(sorted((name, str(_plain(value))) for name, value in place.items()))
+
+
+def primary_place(places: Sequence[Place], asked: Place) -> Place:
+    """The one that decides. Raises UsageError listing what there is to choose from."""
+    wanted = set(place_key(asked))
+    matching = [place for place in places if wanted <= set(place_key(place))]
+    if len(matching) == 1:
+        return matching[0]
+    choices = "; ".join(f"--at {_values(places, name)}" for name in _names(places))
+    if not matching:
+        raise UsageError(
+            f"--at {show_place(asked)}: A and B were not both run there"
+            + (f": {choices}" if choices else ": leave it out, nothing was swept")
+        )
+    raise UsageError(
+        f"A and B were run at {len(matching)} places, and one of them must decide: {choices}"
+        " (or compare.at in the plan)"
+    )
+
+
+def _names(places: Iterable[Place]) -> list[str]:
+    return list(dict.fromkeys(name for place in places for name in place))
+
+
+def _values(places: Iterable[Place], name: str) -> str:
+    values = dict.fromkeys(str(_plain(place[name])) for place in places if name in place)
+    return f"{name}={'|'.join(values)}"
 
 
 @dataclass(frozen=True)
@@ -197,10 +371,10 @@ def notes(a: Arm, b: Arm) -> list[str]:
         found.append("A ran before B in every repeat (order: as-written)")
     for name, one, other in (("A", a, b), ("B", b, a)):
         there = _by_place(other)
-        alone = [show(found[1].place) for found in _firsts(one) if found[0] not in there]
+        alone = [show_place(found[1].place) for found in _firsts(one) if found[0] not in there]
         if alone:
-            more = ", …" if len(alone) > _MOST_NAMED else ""
-            found.append(f"only {name} was run at {', '.join(alone[:_MOST_NAMED])}{more}")
+            more = ", …" if len(alone) > _MOST_PLACES_NAMED else ""
+            found.append(f"only {name} was run at {', '.join(alone[:_MOST_PLACES_NAMED])}{more}")
     return found
 
 
@@ -210,7 +384,7 @@ _ByPlace = dict[tuple[tuple[str, str], ...], dict[int, Sample]]
 def _by_place(arm: Arm) -> _ByPlace:
     found: _ByPlace = {}
     for sample in arm.samples:
-        found.setdefault(key(sample.place), {})[sample.repeat] = sample
+        found.setdefault(place_key(sample.place), {})[sample.repeat] = sample
     return found
 
 
@@ -230,189 +404,4 @@ def _refuse(a: Arm, b: Arm) -> None:
 
 
 def _shown(arm: Arm) -> str:
-    return ", ".join(show(sample.place) or "no swept value" for _, sample in _firsts(arm))
-
-
-PHASE = "phase"
-VARIANT = "variant"
-
-
-def show(place: Place) -> str:
-    """``rate=600 phase=steady``; empty for the only place there is."""
-    return " ".join(f"{name}={_plain(value)}" for name, value in place.items())
-
-
-def parse(assignments: Iterable[tuple[str, str]]) -> Place:
-    """A place as a user writes it: numbers are numbers, whatever their form."""
-    found: dict[str, Scalar] = {}
-    for name, text in assignments:
-        try:
-            found[name] = float(text)
-        except ValueError:
-            found[name] = text
-    return found
-
-
-def _plain(value: Scalar) -> Scalar:
-    if isinstance(value, bool):
-        return str(value).lower()
-    return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def key(place: Place) -> tuple[tuple[str, str], ...]:
-    """What makes two places the same: 600 and 600.0 are."""
-    return tuple(sorted((name, str(_plain(value))) for name, value in place.items()))
-
-
-def primary_place(places: Sequence[Place], asked: Place) -> Place:
-    """The one that decides. Raises UsageError listing what there is to choose from."""
-    wanted = set(key(asked))
-    matching = [place for place in places if wanted <= set(key(place))]
-    if len(matching) == 1:
-        return matching[0]
-    choices = "; ".join(f"--at {_values(places, name)}" for name in _names(places))
-    if not matching:
-        raise UsageError(
-            f"--at {show(asked)}: A and B were not both run there"
-            + (f": {choices}" if choices else ": leave it out, nothing was swept")
-        )
-    raise UsageError(
-        f"A and B were run at {len(matching)} places, and one of them must decide: {choices}"
-        " (or compare.at in the plan)"
-    )
-
-
-def _names(places: Iterable[Place]) -> list[str]:
-    return list(dict.fromkeys(name for place in places for name in place))
-
-
-def _values(places: Iterable[Place], name: str) -> str:
-    values = dict.fromkeys(str(_plain(place[name])) for place in places if name in place)
-    return f"{name}={'|'.join(values)}"
-
-
-BASELINE = "baseline"
-_SOURCES_MOST_NAMED = 5
-
-
-def find(name: str) -> Arm:
-    """The arm of that name. Raises UsageError when there is none, or more than one."""
-    base, colon, variant = name.partition(":")
-    runs = _folders("run.json")
-    states = _folders(FILE)
-    found = _matching(base, [*states, *runs])
-    if found is None:
-        known = [*states, *runs, *plan_files()]
-        raise UsageError(f"there is no run and no experiment '{base}'{_near(base, known)}")
-    if found in states:
-        return _of_state(found, variant if colon else None)
-    record = read_record(found)
-    if record is None or not record.steps:
-        why = "; ".join(record.reasons) if record else "its record cannot be read"
-        raise UsageError(f"{found}: there is nothing to compare: {why}")
-    if colon:
-        raise UsageError(f"{name}: {found} is a single run, which has no variants to choose from")
-    return arm_of_run(record)
-
-
-def arm_of_state(state: ExperimentState, variant: str | None = None) -> Arm:
-    """An experiment's runs as its state lists them, also those that were no result.
-
-    Raises UsageError.
-    """
-    records = []
-    for cell in state.cells:
-        testid = cell.testid or next(reversed(cell.attempts), None)
-        if testid is not None and (record := read_record(testid)) is not None and record.steps:
-            records.append(record)
-    return _of_records(state.experiment, records, variant, state.order)
-
-
-def _of_state(name: str, variant: str | None) -> Arm:
-    state = read_state(name)
-    if state is None:
-        raise UsageError(f"{paths.shown(paths.RESULTS / name / FILE)}: cannot be read")
-    return arm_of_state(state, variant)
-
-
-def _of_records(name: str, records: Sequence[RunRecord], variant: str | None, order: str) -> Arm:
-    if not records:
-        raise UsageError(f"{name}: none of its runs has figures")
-    known = variants_of(records)
-    if variant is not None and variant not in known:
-        cure = did_you_mean(variant, known) if known else " (it has no variants)"
-        raise UsageError(f"{name} has no variant '{variant}'{cure}")
-    # Of an import it is the order of its files.
-    return arm_of_experiment(name, records, variant, None if records[0].imported else order)
-
-
-def _matching(name: str, names: Iterable[str]) -> str | None:
-    """The name itself, or the only one that begins so. Raises UsageError for several."""
-    known = list(dict.fromkeys(names))
-    if name in known:
-        return name
-    beginning = [each for each in known if name and each.startswith(name)]
-    if len(beginning) > 1:
-        more = ", …" if len(beginning) > _SOURCES_MOST_NAMED else ""
-        raise UsageError(
-            f"'{name}' is the beginning of {len(beginning)} names: write more of it "
-            f"({', '.join(beginning[:_SOURCES_MOST_NAMED])}{more})"
-        )
-    return beginning[0] if beginning else None
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    near = did_you_mean(name, known) if known else ""
-    return near if near.startswith(" (did") else ": ./lab runs lists what there is"
-
-
-def _folders(file: str) -> list[str]:
-    return [path.parent.name for path in sorted(paths.RESULTS.glob(f"*/{file}"), reverse=True)]
-
-
-def mark_baseline(name: str) -> Arm:
-    """Makes this the reference of its plan, instead of another. Raises UsageError."""
-    arm = find(name)
-    write_json(_marks_file(), {**baselines(), arm.plan: arm.name})
-    return arm
-
-
-def baselines() -> dict[str, str]:
-    """By plan, the name of its reference. Raises UsageError."""
-    try:
-        found = json.loads(_marks_file().read_bytes())
-        return {str(plan): str(name) for plan, name in found.items()}
-    except FileNotFoundError:
-        return {}
-    except (ValueError, AttributeError) as error:
-        file = paths.shown(_marks_file())
-        raise UsageError(f"{file}: this is no list of baselines: remove it") from error
-
-
-def two_arms(names: Sequence[str]) -> tuple[Arm, Arm]:
-    """A and B by their names; of one name alone, A is the baseline of its plan.
-
-    Raises UsageError.
-    """
-    a, b = names if len(names) == 2 else (BASELINE, names[0])
-    if b == BASELINE:
-        arm = find(a)
-        return arm, _baseline_for(arm)
-    arm = find(b)
-    return (_baseline_for(arm) if a == BASELINE else find(a)), arm
-
-
-def _baseline_for(arm: Arm) -> Arm:
-    marked = baselines().get(arm.plan)
-    if marked is not None:
-        return find(marked)
-    cure = "mark one with ./lab compare --baseline ID"
-    variants = variants_of(arm.records)
-    if len(variants) > 1:
-        names = " ".join(f"{arm.name}:{variant}" for variant in variants[:2])
-        cure += f", or compare its variants: ./lab compare {names}"
-    raise UsageError(f"plan {arm.plan} has no baseline: {cure}")
-
-
-def _marks_file() -> Path:
-    return paths.RESULTS / "baseline.json"
+    return ", ".join(show_place(sample.place) or "no swept value" for _, sample in _firsts(arm))

@@ -1,21 +1,14 @@
-"""What is asked of a comparison: as a plan declares it, changed by the command line."""
+"""What the paired runs of A and B say about B: which figures are compared, the verdict on each and
+its sentence.
+"""
 
-# - The figures that comparisons know: how each is taken from a judged step, which way is
-#   better.
-# - The verdicts on B against A, from their paired runs.
-# - The runs of a comparison: a plan's variants in turn, or identical arms.
-# - The lab's own noise on this machine, from a comparison of identical arms (A/A).
-# - What a comparison says, in a line.
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, get_args
+from dataclasses import asdict, dataclass, field
+from typing import Literal
 
-from spikelab import paths
-from spikelab.comparison import pairing
 from spikelab.comparison.pairing import (
-    PHASE,
     Arm,
     Paired,
     Place,
@@ -23,23 +16,12 @@ from spikelab.comparison.pairing import (
     interleaved,
     notes,
     pair_up,
-    parse,
     primary_place,
-    show,
+    show_place,
 )
-from spikelab.errors import UsageError, did_you_mean
-from spikelab.experiments import sweep
 from spikelab.judge import with_drops
 from spikelab.objectives import QUANTILES
-from spikelab.plans.load import (
-    changed,
-    line_of,
-    load_plan,
-    mistake_at,
-    plan_files,
-    split_assignment,
-)
-from spikelab.plans.model import CompareBy, Plan, combinations
+from spikelab.plans.model import CompareBy
 from spikelab.results.comparison import (
     Advice,
     ComparisonRecord,
@@ -52,24 +34,21 @@ from spikelab.results.comparison import (
     Result,
     Side,
 )
-from spikelab.results.experiment import ExperimentState
 from spikelab.results.run import Latency, Step, now
-from spikelab.run import RunOptions, identity
+from spikelab.run import identity
 from spikelab.statistics.pairs import (
     Answer,
     Comparison,
     Metric,
     Pair,
     advise,
+    compare,
     fewest_pairs,
     pairs_needed,
     require_pairs,
     smallest_difference,
 )
-from spikelab.statistics.pairs import compare as compare_of_pairs
 from spikelab.units import parse_fraction, show_seconds
-
-METRICS: tuple[MetricName, ...] = get_args(MetricName)
 
 
 @dataclass(frozen=True)
@@ -93,53 +72,6 @@ class ComparisonQuestion:
     def all_metrics(self) -> list[MetricName]:
         """The primary one first, each once."""
         return list(dict.fromkeys([self.primary, *self.metrics]))
-
-
-@dataclass(frozen=True)
-class QuestionOptions:
-    """What the command line says; None, or empty: as the plan has it."""
-
-    primary: str | None = None
-    metrics: str | None = None
-    margin: str | None = None
-    at: Sequence[str] = ()
-
-    def of(self, by: CompareBy | None) -> ComparisonQuestion:
-        """The question of a plan with these changes. Raises UsageError naming the option."""
-        question = ComparisonQuestion.of(by)
-        if self.primary is not None:
-            question = replace(question, primary=_metric("--primary", self.primary))
-        if self.metrics is not None:
-            names = [name.strip() for name in self.metrics.split(",") if name.strip()]
-            question = replace(question, metrics=[_metric("--metrics", name) for name in names])
-        if self.margin is not None:
-            question = replace(question, margin=_margin(self.margin))
-        if self.at:
-            question = replace(question, at=parse(split_assignment(t, "--at") for t in self.at))
-        return question
-
-    def of_runs(self, plan: str) -> ComparisonQuestion:
-        """The question of finished runs: as the ready plan of that name declares it."""
-        by = None
-        if plan in plan_files():
-            by = load_plan(plan).compare
-        return replace(self.of(by), at_asked=bool(self.at))
-
-
-def _metric(option: str, name: str) -> MetricName:
-    if name not in METRICS:
-        raise UsageError(f"{option} {name}: there is no such metric{did_you_mean(name, METRICS)}")
-    return name
-
-
-def _margin(text: str) -> float:
-    try:
-        margin = parse_fraction(text)
-    except ValueError as error:
-        raise UsageError(f"--margin: {error}") from error
-    if not 0 < margin < 1:
-        raise UsageError(f"--margin {text}: must be above 0 and below 1, such as 5% or 0.05")
-    return margin
 
 
 @dataclass(frozen=True)
@@ -193,7 +125,7 @@ _SECONDS = "of all requests were faster; a failed one counts as infinite"
 
 # Success is compared as the share that failed: 99.9 % and 99 % are ten times apart in that, and
 # within any margin as shares that succeeded.
-FIGURES: dict[MetricName, MetricDefinition] = {
+METRICS: dict[MetricName, MetricDefinition] = {
     "p50": MetricDefinition(f"half {_SECONDS}", "lower", "s", _percentile("p50")),
     "p90": MetricDefinition(f"90 % {_SECONDS}", "lower", "s", _percentile("p90")),
     "p95": MetricDefinition(f"95 % {_SECONDS}", "lower", "s", _percentile("p95")),
@@ -212,7 +144,7 @@ FIGURES: dict[MetricName, MetricDefinition] = {
 }
 
 
-def compare(a: Arm, b: Arm, question: ComparisonQuestion) -> ComparisonRecord:
+def compare_arms(a: Arm, b: Arm, question: ComparisonQuestion) -> ComparisonRecord:
     """B against A; side by side without a verdict where no place has more than one pair.
 
     Raises UsageError for too few pairs, and where it is not said which place decides.
@@ -288,10 +220,10 @@ def _judged(paired: Sequence[Paired], question: ComparisonQuestion) -> list[Resu
     ]
     enough = [cell for cell in cells if len(cell[1].pairs) >= fewest_pairs()]
     primary, *secondary = (
-        Metric(label, FIGURES[name].better, question.margin) for label, _, name in enough
+        Metric(label, METRICS[name].better, question.margin) for label, _, name in enough
     )
     figures = {label: _judging_pairs(place, name) for label, place, name in enough}
-    found = {each.metric.name: each for each in compare_of_pairs(primary, secondary, figures)}
+    found = {each.metric.name: each for each in compare(primary, secondary, figures)}
     return [
         _result(place, name, found.get(label), question, primary=label == primary.name)
         for label, place, name in cells
@@ -299,7 +231,7 @@ def _judged(paired: Sequence[Paired], question: ComparisonQuestion) -> list[Resu
 
 
 def _label(place: Paired, metric: MetricName) -> str:
-    where = show(place.place)
+    where = show_place(place.place)
     return f"{metric} at {where}" if where else metric
 
 
@@ -311,7 +243,7 @@ def _pair(pair: RunPair, metric: MetricName) -> Pair:
     """Both figures, or none: one alone says nothing of the other."""
     if pair.trouble or pair.a is None or pair.b is None:
         return None, None
-    of = FIGURES[metric].of
+    of = METRICS[metric].of
     return of(pair.a.step), of(pair.b.step)
 
 
@@ -342,7 +274,7 @@ def _result(
 
 def _figures(place: Paired, name: MetricName) -> Result:
     """The figures without any verdict."""
-    figure = FIGURES[name]
+    figure = METRICS[name]
     pairs = []
     for pair in place.pairs:
         a, b = _pair(pair, name)
@@ -388,119 +320,6 @@ def overall(records: Sequence[ComparisonRecord]) -> Answer | None:
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
 
 
-def sides(plan: Plan, a: str | None, b: Sequence[str]) -> Plan:
-    """The plan with only these variants, A first; as it is where none is named.
-
-    Raises UsageError.
-    """
-    names = [variant.name for variant in plan.variants]
-    for name in (*([a] if a else []), *b):
-        if name not in names:
-            cure = did_you_mean(name, names) if names else " (it has none)"
-            raise UsageError(f"plan {plan.name} has no variant '{name}'{cure}")
-    if len(names) < 2:
-        raise UsageError(
-            f"{paths.shown(plan.path)}: a comparison needs two variants; finished runs are "
-            "compared with ./lab compare A B"
-        )
-    first = a or next((name for name in names if name not in b), None)
-    if first is None:
-        raise UsageError("--b: this names every variant: leave out the one that is A")
-    chosen = [first, *(name for name in (b or names) if name != first)]
-    if len(chosen) < 2:
-        raise UsageError(f"--a {first} --b {first}: these are the same")
-    return plan if chosen == names else _with_variants(plan, chosen)
-
-
-def identical(plan: Plan, question: ComparisonQuestion) -> Plan:
-    """The plan for an A/A comparison: its first variant, if any, twice as often. Where values are
-    swept, those of the place that decides.
-
-    Raises UsageError for too few repeats, and where it is not said which place decides.
-    """
-    deciding = _deciding(plan, question)
-    sweep_of_place = {"values": {name: [deciding[name]] for name in _swept(plan)}}
-    # The statistics speak of pairs of one place; the plan's own question would ask for variants.
-    return _with_variants(
-        plan,
-        [variant.name for variant in plan.variants[:1]],
-        compare=None,
-        sweep=sweep_of_place,
-        repeats=2 * plan.repeats,
-    )
-
-
-def _with_variants(plan: Plan, names: Sequence[str], **keys: Any) -> Plan:
-    variants = [plan.variant(name) for name in names]
-    keys["variants"] = [each.model_dump(exclude_defaults=True) for each in variants if each]
-    if plan.sweep and plan.sweep.settings:
-        # They are these variants by now.
-        own = plan.sweep.model_dump(exclude={"settings"}, exclude_none=True)
-        keys = {"sweep": own, **keys}
-    return changed(plan, **keys)
-
-
-def new_state(plan: Plan, options: RunOptions, question: ComparisonQuestion) -> ExperimentState:
-    """A comparison's runs from the first on. Raises UsageError where they could not decide."""
-    _deciding(plan, question)
-    return sweep.new_state(plan, options, "comparison")
-
-
-def _deciding(plan: Plan, question: ComparisonQuestion) -> Place:
-    """The place of the primary metric, where enough pairs are planned. Raises UsageError."""
-    try:
-        require_pairs(plan.repeats)
-    except UsageError as error:
-        line, _ = line_of(plan.path, ["repeats"])
-        raise mistake_at(plan.path, line, str(error)) from error
-    return primary_place(_places(plan), question.at)
-
-
-def _places(plan: Plan) -> list[Place]:
-    judged = [phase.name for phase in plan.phases if phase.judged]
-    phases = [{PHASE: name} for name in judged] if len(judged) > 1 else [{}]
-    return [{**values, **phase} for values in combinations(_swept(plan)) for phase in phases]
-
-
-def _swept(plan: Plan) -> Mapping[str, Sequence[Any]]:
-    return plan.sweep.values if plan.sweep else {}
-
-
-def answer(
-    state: ExperimentState, plan: Plan, question: ComparisonQuestion
-) -> list[ComparisonRecord]:
-    """Each variant against the first. Raises UsageError where one has no run with figures."""
-    names = [variant.name for variant in plan.variants]
-    first, *others = (pairing.arm_of_state(state, name) for name in names)
-    return [compare(first, other, question) for other in others]
-
-
-def noise_answer(state: ExperimentState, question: ComparisonQuestion) -> ComparisonRecord:
-    """Runs 1 and 2, 3 and 4 … of identical arms as pairs, every second one turned round."""
-    arm = pairing.arm_of_state(state)
-    a, b = (_half(arm, name, place) for place, name in enumerate("AB"))
-    return with_noise(compare(a, b, question))
-
-
-def _half(arm: Arm, name: str, which: int) -> Arm:
-    """A, B, B, A, …: a drift in a line weighs on both alike."""
-    samples = [
-        replace(sample, repeat=(sample.repeat + 1) // 2)
-        for sample in arm.samples
-        if (sample.repeat // 2 % 2) == which
-    ]
-    return replace(arm, name=f"{arm.name}:{name}", samples=tuple(samples))
-
-
-def kept_answer(records: Sequence[ComparisonRecord]) -> dict[str, Any]:
-    """What the experiment's state says of its comparisons."""
-    return {
-        "comparisons": [record.comparison for record in records],
-        "verdict": overall(records),
-        "summaries": [record.summary for record in records],
-    }
-
-
 def with_noise(record: ComparisonRecord) -> ComparisonRecord:
     """Of identical arms: what the deviation of their log-ratios allows, by metric."""
     deciding = [result for result in record.results if result.place == record.at]
@@ -532,7 +351,7 @@ def summary(record: ComparisonRecord) -> str:
     """The primary metric's verdict first; where it is none, what would bring one."""
     result = record.deciding
     assert result is not None
-    place = show(result.place)
+    place = show_place(result.place)
     about = f"{label(result.metric)} of {called(record.b, record.a)}"
     about += f" at {place}" if place else ""
     if result.ratio:

@@ -16,7 +16,7 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from spikelab import signals
-from spikelab.comparison.pairing import show
+from spikelab.comparison.pairing import show_place
 from spikelab.comparison.verdict import called, label
 from spikelab.objectives import Objective, Verdict, parse_objective
 from spikelab.prediction.check import checks
@@ -514,7 +514,7 @@ def _forest(record: ComparisonRecord) -> Figure:
 
 
 def _named(result: Result) -> str:
-    return " ".join(filter(None, [label(result.metric), show(result.place)]))
+    return " ".join(filter(None, [label(result.metric), show_place(result.place)]))
 
 
 def _measured(result: Result) -> list[tuple[float, float]]:

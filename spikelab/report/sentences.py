@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from spikelab.comparison.pairing import show as show_place
+from spikelab.comparison.pairing import show_place
 from spikelab.experiments.sweep import held_rates
 from spikelab.prediction.check import predicted_rates
 from spikelab.report import tables, words

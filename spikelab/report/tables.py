@@ -22,8 +22,7 @@ from pydantic import ValidationError
 from rich.table import Table
 from rich.text import Text
 
-from spikelab.comparison.pairing import show
-from spikelab.comparison.pairing import show as show_place
+from spikelab.comparison.pairing import show_place
 from spikelab.comparison.verdict import called, figure, label
 from spikelab.console import out
 from spikelab.errors import LabError
@@ -367,15 +366,15 @@ def show_comparison(record: ComparisonRecord) -> None:
     for name in names:
         table.add_column(name, justify="right" if name in _RIGHT else "left")
     for result in record.results:
-        cells = [*([show(result.place)] if places else []), *_cells(result)]
+        cells = [*([show_place(result.place)] if places else []), *_cells(result)]
         table.add_row(*cells[: len(names)], *([_verdict(result)] if judged else []))
     out.print(table)
     for result in record.results:
         if result.reason:
-            about = " ".join(filter(None, [label(result.metric), show(result.place)]))
+            about = " ".join(filter(None, [label(result.metric), show_place(result.place)]))
             out.print(f"why        {about}: {result.reason}")
     for each in record.left_out:
-        where = " ".join(filter(None, [show(each.place), f"#{each.repeat}"]))
+        where = " ".join(filter(None, [show_place(each.place), f"#{each.repeat}"]))
         out.print(f"left out   {where}: {each.reason}")
     for note in record.notes:
         out.print(f"note       {note}")
@@ -644,7 +643,7 @@ def _metrics(record: ComparisonRecord) -> ReportTable:
 
 
 def _named(result: Result) -> str:
-    name = " ".join(filter(None, [label(result.metric), show(result.place)]))
+    name = " ".join(filter(None, [label(result.metric), show_place(result.place)]))
     return f"{name} (primary)" if result.primary else name
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from spikelab.comparison.pairing import show as show_place
+from spikelab.comparison.pairing import show_place
 from spikelab.experiments.sweep import Rates, by_variant, only_rates_differ
 from spikelab.judge import started_enough, with_drops
 from spikelab.objectives import parse_objective

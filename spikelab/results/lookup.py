@@ -5,20 +5,17 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from spikelab import paths
 from spikelab.errors import UsageError
+from spikelab.results.comparison import FILE as COMPARISON_FILE
+from spikelab.results.comparison import ComparisonRecord, read_comparison
 from spikelab.results.experiment import FILE as STATE_FILE
 from spikelab.results.experiment import ExperimentState, read_state
 from spikelab.results.run import RunRecord, Step, read_record
 
-if TYPE_CHECKING:
-    from spikelab.results.comparison import ComparisonRecord
-
-
 SubjectKind = Literal["run", "runs", "sweep", "capacity", "comparison"]
-COMPARISON_FILE = "comparison.json"
 _FILES = (STATE_FILE, COMPARISON_FILE, "run.json")
 _MOST_NAMED = 5
 _TIME = re.compile(r"^\d{8}T\d{6}Z-")
@@ -38,7 +35,7 @@ class Subject:
     records: tuple[RunRecord, ...]
     spoiled: tuple[RunRecord, ...] = ()
     state: ExperimentState | None = None
-    comparison: "ComparisonRecord | None" = None
+    comparison: ComparisonRecord | None = None
 
     @property
     def steps(self) -> list[Step]:
@@ -126,9 +123,6 @@ def _experiment(folder: Path) -> Subject:
 
 
 def _comparison(folder: Path) -> Subject:
-    # Its model needs SciPy, which takes a while to load.
-    from spikelab.results.comparison import read_comparison  # noqa: PLC0415
-
     found = read_comparison(folder.name)
     if found is None:
         raise UsageError(f"{paths.shown(folder / COMPARISON_FILE)} cannot be read")

@@ -14,7 +14,7 @@ from pathlib import Path
 from spikelab import paths
 from spikelab.cli.output import dashboard_url
 from spikelab.comparison import pairing, verdict
-from spikelab.comparison.verdict import QuestionOptions
+from spikelab.comparison.experiment import QuestionOptions
 from spikelab.errors import UsageError
 from spikelab.experiments.session import close_abandoned
 from spikelab.history import run_line, step_line
@@ -133,8 +133,10 @@ def _report(subject: Subject, data: bytes) -> None:
 def _compare(name: str) -> None:
     """With itself, which is no news but goes through all of it."""
     try:
-        arm = pairing.find(name)
-        record = verdict.compare(arm, arm, QuestionOptions(None, None, None, []).of_runs(arm.plan))
+        arm = pairing.find_arm(name)
+        record = verdict.compare_arms(
+            arm, arm, QuestionOptions(None, None, None, []).of_runs(arm.plan)
+        )
         record.save().unlink()
         record.folder.rmdir()
         show_comparison(record)

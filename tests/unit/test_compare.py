@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from spikelab.comparison import verdict
+from spikelab.comparison.experiment import QuestionOptions
 from spikelab.comparison.pairing import arm_of_experiment, arm_of_run
 from spikelab.comparison.verdict import (
-    FIGURES,
+    METRICS,
     ComparisonQuestion,
-    QuestionOptions,
-    compare,
+    compare_arms,
     overall,
     with_noise,
 )
@@ -30,7 +30,7 @@ MIRRORED = {"better": "worse", "worse": "better"}
 
 def test_a_slower_b_is_worse_and_a_slower_a_makes_b_better() -> None:
     a, b = arms(runs(SIX, "a"), runs(SLOWER, "b"))
-    there, back = compare(a, b, P95), compare(b, a, P95)
+    there, back = compare_arms(a, b, P95), compare_arms(b, a, P95)
     assert (there.verdict, back.verdict) == ("worse", "better")
     assert there.interleaved is True
     for one, other in zip(there.results, back.results, strict=True):
@@ -47,7 +47,7 @@ def test_a_slower_b_is_worse_and_a_slower_a_makes_b_better() -> None:
 
 def test_pairs_are_of_one_repeat_whatever_the_order_of_the_records() -> None:
     a, b = arms(runs(SIX, "a"), list(reversed(runs(SLOWER, "b"))))
-    pairs = compare(a, b, P95).results[0].pairs
+    pairs = compare_arms(a, b, P95).results[0].pairs
     assert [pair.repeat for pair in pairs] == [1, 2, 3, 4, 5, 6]
     assert [pair.b for pair in pairs] == SLOWER
 
@@ -56,7 +56,7 @@ def test_a_run_that_is_no_measurement_takes_its_pair_along_and_is_named() -> Non
     first, second = runs([*SIX, 0.1, 0.1], "a"), runs([*SLOWER, 9.9, 9.9], "b")
     second[6].valid, second[6].reasons = False, ["the target died"]
     second[7].steps[0].generator = StepGenerator(limited=True)
-    result = compare(*arms(first, second), P95)
+    result = compare_arms(*arms(first, second), P95)
     assert (result.verdict, len(result.results[0].pairs)) == ("worse", 6)
     assert [each.repeat for each in result.left_out] == [7, 8]
     assert f"B, {second[6].testid}: invalid: the target died" in result.left_out[0].reason
@@ -64,7 +64,7 @@ def test_a_run_that_is_no_measurement_takes_its_pair_along_and_is_named() -> Non
 
 
 def test_a_repeat_that_one_side_lacks_is_left_out() -> None:
-    result = compare(*arms(runs(SIX, "a"), runs(SLOWER[:5], "b")), P95)
+    result = compare_arms(*arms(runs(SIX, "a"), runs(SLOWER[:5], "b")), P95)
     assert result.verdict == "inconclusive"
     assert result.left_out[0].reason == "B has no such run"
     assert "only 5 pairs have both figures" in result.summary
@@ -72,12 +72,12 @@ def test_a_repeat_that_one_side_lacks_is_left_out() -> None:
 
 def test_too_few_repeats_are_refused_with_the_number_needed() -> None:
     with pytest.raises(UsageError, match="at least 6"):
-        compare(*arms(runs(SIX[:5], "a"), runs(SLOWER[:5], "b")), P95)
+        compare_arms(*arms(runs(SIX[:5], "a"), runs(SLOWER[:5], "b")), P95)
 
 
 def test_one_run_a_side_has_figures_and_no_verdict() -> None:
     ours, theirs = runs([0.1], "a", rate=100)[0], runs([0.2], "b", rate=200)[0]
-    result = compare(arm_of_run(ours), arm_of_run(theirs), P95)
+    result = compare_arms(arm_of_run(ours), arm_of_run(theirs), P95)
     assert (result.verdict, result.deciding) == (None, None)
     assert (result.results[0].ratio, result.results[0].low) == (2.0, None)
     assert "no verdict: two single runs" in result.summary
@@ -85,7 +85,7 @@ def test_one_run_a_side_has_figures_and_no_verdict() -> None:
 
 def test_a_percentile_that_failures_reach_is_infinite_and_judged_by_order() -> None:
     a, b = arms(runs(SIX, "a"), runs([None] * 6, "b"))
-    result = compare(a, b, P95)
+    result = compare_arms(a, b, P95)
     first = result.results[0]
     assert (first.b, first.ratio, first.verdict) == ("infinite", None, "worse")
     assert first.reason is not None
@@ -100,10 +100,10 @@ def test_several_places_need_one_that_decides() -> None:
 
     a, b = arms(swept(SIX, "a"), swept(SLOWER, "b"))
     with pytest.raises(UsageError, match=r"2 places.*--at rate=400\|600"):
-        compare(a, b, P95)
+        compare_arms(a, b, P95)
     with pytest.raises(UsageError, match=r"--at rate=500: A and B were not both run there"):
-        compare(a, b, replace(P95, at={"rate": 500}))
-    result = compare(a, b, QuestionOptions(at=["rate=600.0"]).of(None))
+        compare_arms(a, b, replace(P95, at={"rate": 500}))
+    result = compare_arms(a, b, QuestionOptions(at=["rate=600.0"]).of(None))
     assert result.at == {"rate": 600}
     assert "p95 of b at rate=600 is ×1.20" in result.summary
     assert [each.primary for each in result.results] == [True] + 7 * [False]
@@ -115,15 +115,15 @@ def test_several_places_need_one_that_decides() -> None:
 def test_where_the_ready_plan_decides_says_nothing_of_runs_without_a_sweep() -> None:
     a, b = arms(runs(SIX, "a"), runs(SLOWER, "b"))
     declared = replace(P95, at={"rate": 600}, at_asked=False)
-    assert (compare(a, b, declared).verdict, compare(a, b, declared).at) == ("worse", {})
+    assert (compare_arms(a, b, declared).verdict, compare_arms(a, b, declared).at) == ("worse", {})
     with pytest.raises(UsageError, match="--at rate=600: A and B were not both run there"):
-        compare(a, b, replace(P95, at={"rate": 600}))
+        compare_arms(a, b, replace(P95, at={"rate": 600}))
 
 
 def test_a_driver_behind_its_schedule_measured_another_load() -> None:
     second = runs([*SLOWER, 9.9], "b")
     second[6].steps[0].verdict = "inconclusive"
-    result = compare(*arms(runs([*SIX, 0.1], "a"), second), P95)
+    result = compare_arms(*arms(runs([*SIX, 0.1], "a"), second), P95)
     assert [each.repeat for each in result.left_out] == [7]
     assert "behind its schedule" in result.left_out[0].reason
 
@@ -132,13 +132,13 @@ def test_runs_are_not_compared_with_themselves() -> None:
     same = runs(SIX, "few")
     whole, few = arm_of_experiment("one", same), arm_of_experiment("one", same, "few")
     with pytest.raises(UsageError, match="have runs in common"):
-        compare(whole, few, P95)
+        compare_arms(whole, few, P95)
 
 
 def test_one_variant_of_two_experiments_is_called_by_its_experiment() -> None:
     first, second = runs(SIX, "few"), runs(SLOWER, "few")
     a, b = arm_of_experiment("one", first, "few"), arm_of_experiment("two", second, "few")
-    assert "p95 of two:few is ×1.203 that of one:few" in compare(a, b, P95).summary
+    assert "p95 of two:few is ×1.203 that of one:few" in compare_arms(a, b, P95).summary
 
 
 def test_phases_are_places_too() -> None:
@@ -148,14 +148,16 @@ def test_phases_are_places_too() -> None:
             for n, p95 in enumerate(figures, 1)
         ]
 
-    result = compare(*arms(two(SIX, "a"), two(SLOWER, "b")), replace(P95, at={"phase": "high"}))
+    result = compare_arms(
+        *arms(two(SIX, "a"), two(SLOWER, "b")), replace(P95, at={"phase": "high"})
+    )
     assert (result.verdict, result.at) == ("worse", {"phase": "high"})
 
 
 def test_two_experiments_are_paired_by_repeat_and_drift_is_named() -> None:
     a = arm_of_experiment("one", runs(SIX, "x"), None, "abba")
     b = arm_of_experiment("two", runs(SLOWER, "x"), None, "abba")
-    result = compare(a, b, P95)
+    result = compare_arms(a, b, P95)
     assert (result.verdict, result.interleaved) == ("worse", False)
     assert any("not interleaved" in note for note in result.notes)
 
@@ -164,15 +166,15 @@ def test_an_experiment_of_several_variants_is_compared_by_variant() -> None:
     many = arm_of_experiment("one", [*runs(SIX, "x"), *runs(SIX, "y")])
     single = arm_of_experiment("two", runs(SIX, "x"))
     with pytest.raises(UsageError, match="say which one: one:x, one:y"):
-        compare(many, single, P95)
+        compare_arms(many, single, P95)
     other = arm_of_experiment("three", [*runs(SIX, "x"), *runs(SIX, "y")])
-    result = compare(many, other, replace(P95, at={"variant": "y"}))
+    result = compare_arms(many, other, replace(P95, at={"variant": "y"}))
     assert (result.verdict, result.at) == ("equivalent", {"variant": "y"})
 
 
 def test_inconclusive_says_what_would_help() -> None:
     noisy = [0.08, 0.13, 0.09, 0.12, 0.08, 0.11]
-    result = compare(*arms(runs(SIX, "a"), runs(noisy, "b")), P95)
+    result = compare_arms(*arms(runs(SIX, "a"), runs(noisy, "b")), P95)
     assert result.verdict == "inconclusive"
     assert result.deciding is not None
     advice = result.deciding.advice
@@ -184,7 +186,7 @@ def test_inconclusive_says_what_would_help() -> None:
 
 def test_identical_arms_show_the_noise() -> None:
     again = [f * (1 + 0.01 * (-1) ** place) for place, f in enumerate(SIX)]
-    result = with_noise(compare(*arms(runs(SIX, "a"), runs(again, "b")), P95))
+    result = with_noise(compare_arms(*arms(runs(SIX, "a"), runs(again, "b")), P95))
     assert result.noise is not None
     assert result.noise[0].log_deviation == pytest.approx(0.01095, rel=0.01)
     assert result.noise[0].pairs_needed == 6
@@ -192,8 +194,8 @@ def test_identical_arms_show_the_noise() -> None:
 
 
 def test_the_worst_comparison_decides() -> None:
-    worse = compare(*arms(runs(SIX, "a"), runs(SLOWER, "b")), P95)
-    better = compare(*arms(runs(SLOWER, "a"), runs(SIX, "b")), P95)
+    worse = compare_arms(*arms(runs(SIX, "a"), runs(SLOWER, "b")), P95)
+    better = compare_arms(*arms(runs(SLOWER, "a"), runs(SIX, "b")), P95)
     assert overall([better, worse]) == "worse"
     assert overall([better]) == "better"
     assert overall([]) is None
@@ -201,22 +203,22 @@ def test_the_worst_comparison_decides() -> None:
 
 def test_a_percentile_is_infinite_only_where_failures_reach_it() -> None:
     some = step(failures=100, latency_with_failures_seconds=Latency(p50=0.1, p90=0.2))
-    assert FIGURES["p50"].of(some) == 0.1
-    assert FIGURES["p95"].of(some) == math.inf
+    assert METRICS["p50"].of(some) == 0.1
+    assert METRICS["p95"].of(some) == math.inf
     # A report that does not print p99.9.
     unprinted = step(latency_with_failures_seconds=Latency(p50=0.1, p90=0.2, p95=0.3, p99=0.4))
-    assert FIGURES["p99.9"].of(unprinted) is None
-    assert FIGURES["p99"].of(unprinted) == 0.4
+    assert METRICS["p99.9"].of(unprinted) is None
+    assert METRICS["p99"].of(unprinted) == 0.4
 
 
 def test_what_was_dropped_counts_as_infinite() -> None:
     printed = Latency(p50=0.1, p90=0.2, p95=0.3, p99=0.4, max=0.5)
     dropping = step(dropped=60, latency_with_failures_seconds=printed)
-    assert FIGURES["p90"].of(dropping) == 0.4
-    assert FIGURES["p95"].of(dropping) == math.inf
-    assert FIGURES["success"].of(dropping) == pytest.approx(60 / 1060)
+    assert METRICS["p90"].of(dropping) == 0.4
+    assert METRICS["p95"].of(dropping) == math.inf
+    assert METRICS["success"].of(dropping) == pytest.approx(60 / 1060)
     # p99.9 is not printed: max stands for it.
-    assert FIGURES["p99"].of(step(dropped=1, latency_with_failures_seconds=printed)) == 0.5
+    assert METRICS["p99"].of(step(dropped=1, latency_with_failures_seconds=printed)) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import pytest
 
 from spikelab import paths
 from spikelab.cli import imports
-from spikelab.comparison import verdict
-from spikelab.comparison.pairing import baselines, find, mark_baseline, two_arms
-from spikelab.comparison.verdict import ComparisonQuestion, compare
+from spikelab.comparison import experiment
+from spikelab.comparison.pairing import baselines, find_arm, mark_baseline, two_arms
+from spikelab.comparison.verdict import ComparisonQuestion, compare_arms
 from spikelab.errors import UsageError
 from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.model import Plan
@@ -74,8 +74,8 @@ def plan(tmp_path: Path, text: str = PLAN) -> Plan:
 
 
 def test_variants_of_an_imported_sweep_are_set_side_by_side_by_rate(vegeta: str) -> None:
-    result = compare(
-        find(f"{vegeta}:off"), find(f"{vegeta}:on"), ComparisonQuestion("p95", ["p99.9"])
+    result = compare_arms(
+        find_arm(f"{vegeta}:off"), find_arm(f"{vegeta}:on"), ComparisonQuestion("p95", ["p99.9"])
     )
     assert result.verdict is None
     assert result.interleaved is None
@@ -90,11 +90,11 @@ def test_variants_of_an_imported_sweep_are_set_side_by_side_by_rate(vegeta: str)
 
 def test_the_beginning_of_a_name_is_enough_where_no_other_begins_so(vegeta: str) -> None:
     state = saved("20261121T010203Z-mine-abcd", [0.1] * 6, [0.2] * 6)
-    assert find("20261121T010203Z-mine-ab").name == state.experiment
-    assert find(f"{vegeta[:20]}:on").variant == "on"
-    assert find(state.cells[0].testid or "").single
+    assert find_arm("20261121T010203Z-mine-ab").name == state.experiment
+    assert find_arm(f"{vegeta[:20]}:on").variant == "on"
+    assert find_arm(state.cells[0].testid or "").single
     with pytest.raises(UsageError, match="is the beginning of 13 names: write more of it"):
-        find("20261121T010203Z")
+        find_arm("20261121T010203Z")
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_the_beginning_of_a_name_is_enough_where_no_other_begins_so(vegeta: str)
 def test_what_there_is_not_is_said_in_a_line(name: str, message: str) -> None:
     saved("20261121T010203Z-mine-abcd", [0.1] * 6, [0.2] * 6)
     with pytest.raises(UsageError, match=message):
-        find(name)
+        find_arm(name)
 
 
 def test_a_baseline_is_marked_used_and_replaced() -> None:
@@ -119,9 +119,9 @@ def test_a_baseline_is_marked_used_and_replaced() -> None:
     mark_baseline(f"{first.experiment}:slow")
     a, b = two_arms([f"{second.experiment}:slow"])
     assert (a.name, b.name) == (f"{first.experiment}:slow", f"{second.experiment}:slow")
-    assert compare(a, b, ComparisonQuestion()).verdict == "worse"
+    assert compare_arms(a, b, ComparisonQuestion()).verdict == "worse"
     swapped = two_arms([f"{second.experiment}:slow", "baseline"])
-    assert compare(*swapped, ComparisonQuestion()).verdict == "better"
+    assert compare_arms(*swapped, ComparisonQuestion()).verdict == "better"
     mark_baseline(second.experiment)
     assert baselines() == {"mine": second.experiment}
 
@@ -134,7 +134,7 @@ def test_a_cell_without_a_valid_run_leaves_its_pair_out() -> None:
     record.save()
     cell.attempts, cell.testid = [record.testid], None
     state.save()
-    result = compare(
+    result = compare_arms(
         *two_arms([f"{state.experiment}:fast", f"{state.experiment}:slow"]), ComparisonQuestion()
     )
     assert (result.verdict, len(result.results[0].pairs)) == ("worse", 6)
@@ -144,7 +144,8 @@ def test_a_cell_without_a_valid_run_leaves_its_pair_out() -> None:
 def test_a_plan_runs_its_variants_in_turn(tmp_path: Path) -> None:
     source = plan(tmp_path)
     question = ComparisonQuestion.of(source.compare)
-    state = verdict.new_state(verdict.sides(source, None, ["slow"]), RunOptions(), question)
+    chosen = experiment.choose_variants(source, None, ["slow"])
+    state = experiment.new_comparison(chosen, RunOptions(), question)
     assert (state.kind, len(state.cells)) == ("comparison", 6 * 2 * 2)
     assert [cell.variant for cell in state.cells[:6]] == 2 * ["fast", "slow"] + ["slow", "fast"]
 
@@ -153,7 +154,7 @@ def test_which_variants_can_be_said(tmp_path: Path) -> None:
     source = plan(tmp_path)
 
     def chosen(a: str | None, *b: str) -> list[str]:
-        return [each.name for each in verdict.sides(source, a, b).variants]
+        return [each.name for each in experiment.choose_variants(source, a, b).variants]
 
     assert chosen(None) == ["fast", "slow", "slower"]
     assert chosen("slow") == ["slow", "fast", "slower"]
@@ -180,9 +181,9 @@ def test_what_could_not_decide_is_refused_before_any_run(
     source = plan(tmp_path, PLAN.replace(old, new))
     question = ComparisonQuestion.of(source.compare)
     with pytest.raises(UsageError, match=message):
-        verdict.new_state(source, RunOptions(), question)
+        experiment.new_comparison(source, RunOptions(), question)
     with pytest.raises(UsageError, match=message):
-        verdict.identical(source, question)
+        experiment.identical_arms(source, question)
 
 
 @pytest.mark.parametrize("name", plan_files())
@@ -191,8 +192,8 @@ def test_a_ready_plan_that_says_how_to_compare_can_decide(name: str) -> None:
     for source in (load_plan(name, preset=preset) for preset in (None, *presets)):
         by = source.compare
         if by is not None:
-            sides = verdict.sides(source, None, [])
-            assert verdict.new_state(sides, RunOptions(), ComparisonQuestion.of(by)).cells
+            sides = experiment.choose_variants(source, None, [])
+            assert experiment.new_comparison(sides, RunOptions(), ComparisonQuestion.of(by)).cells
 
 
 def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
@@ -200,13 +201,14 @@ def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
 ) -> None:
     source = plan(tmp_path)
     question = ComparisonQuestion.of(source.compare)
-    state = verdict.new_state(verdict.identical(source, question), RunOptions(), question)
+    identical = experiment.identical_arms(source, question)
+    state = experiment.new_comparison(identical, RunOptions(), question)
     assert len(state.cells) == 12
     assert {(cell.variant, cell.values["rate"]) for cell in state.cells} == {("fast", 200)}
     for cell, record in zip(state.cells, runs([0.1] * 12, "fast", rate=200), strict=True):
         record.save()
         cell.testid = record.testid
-    result = verdict.noise_answer(state, question)
+    result = experiment.compare_identical_arms(state, question)
     assert (result.verdict, result.interleaved) == ("equivalent", True)
     # A B, B A, A B …: the first run of every second pair is B's.
     order = [cell.testid for cell in state.cells]
