@@ -9,8 +9,8 @@ from tempfile import TemporaryDirectory
 
 from bench.running_lab import running_lab
 from spikelab import paths
-from tests.servers.known_capacity import known_capacity
-from tests.servers.known_plan import JITTER, RandomServer, plan
+from tests.support.servers.known_capacity import known_capacity
+from tests.support.servers.known_plan import JITTER, RandomServer, plan
 
 # A quarter of what k6 carries at ease: what the machine adds to an answer is small against 144 ms.
 _SERVER = RandomServer(workers=16, service_seconds=0.032, limit_seconds=0.144)

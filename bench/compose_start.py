@@ -19,7 +19,7 @@ from datetime import datetime
 from spikelab.settings import PORT_NAMES
 from spikelab.stack.engine import compose_command
 from tests.compose.images.stand_ins import provide
-from tests.stack.conftest import free_ports
+from tests.support.ports import free_ports
 
 _MOST_SECONDS = 30
 _PROJECT = "spikelab-bench-start"

@@ -1,4 +1,4 @@
-"""How the processes of a phase share the tests."""
+"""How the processes of a phase share the tests, and the compilers of the JVMs that they start."""
 
 from pathlib import PurePosixPath
 
@@ -6,10 +6,17 @@ import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadFileScheduling
 
+from tests.support.lab import java_in_containers, java_options
+
 # Each process that takes a file of this folder starts a stack for it, but for the faults, which
 # have stacks of their own.
 _ONE_STACK = PurePosixPath("tests/compose")
 _OWN_STACKS = "test_faults_"
+
+# For tests that share the machine with others: without its second compiler the JVM starts with half
+# of the CPU. Where a test of the session has one of these marks, all have the JVM that users have.
+_ONE_COMPILER = "-XX:TieredStopAtLevel=1"
+_CLOSE_MARKS = ("timed", "alone")
 
 
 class _ByStack(LoadFileScheduling):  # type: ignore[misc]  # untyped
@@ -24,3 +31,11 @@ class _ByStack(LoadFileScheduling):  # type: ignore[misc]  # untyped
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
     """In place of `--dist loadfile`."""
     return _ByStack(config, log) if config.getvalue("dist") == "loadfile" else None
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Of `./lab test` each phase is a session; one that a developer chose may be mixed."""
+    marks = {mark.name for item in session.items for mark in item.iter_markers()}
+    if marks.isdisjoint(_CLOSE_MARKS):
+        java_options["TARGET_JAVA_OPTIONS"] = _ONE_COMPILER
+        java_in_containers["JDK_JAVA_OPTIONS"] = _ONE_COMPILER

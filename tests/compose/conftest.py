@@ -18,7 +18,8 @@ from spikelab.stack.engine import compose_command, succeeds
 from spikelab.stack.locks import alone
 from spikelab.stores import InfluxDB, Prometheus
 from tests.compose.images.stand_ins import Images, provide
-from tests.stack.conftest import WITHOUT_REPORTS, Lab, free_ports, java_in_containers
+from tests.support.lab import WITHOUT_REPORTS, Lab, java_in_containers
+from tests.support.ports import free_ports
 
 _PORTS = (*PORT_NAMES, "LOCUST_PORT")
 # What an `up` without names starts, which is the stack without what is started on demand.

@@ -15,8 +15,8 @@ from spikelab.errors import LabError
 from spikelab.health import client
 from tests.compose.conftest import Stack, make_stack
 from tests.compose.images.stand_ins import Images
-from tests.faults import meanwhile, phase, plan, short_of_cpu
 from tests.reliability import seconds_until
+from tests.support.faults import meanwhile, phase, plan, short_of_cpu
 
 RATE = 50
 ITSELF, UP = "by itself", "by `./lab up`"

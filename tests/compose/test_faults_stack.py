@@ -13,9 +13,9 @@ import pytest
 
 from tests.compose.faults import ITSELF, RATE, UP, Faulty, Rig, docker, make_rig
 from tests.compose.images.stand_ins import Images
-from tests.faults import assert_unharmed, assert_withheld, error_line, meanwhile, said
 from tests.reliability import saw
-from tests.stack.conftest import in_state
+from tests.support.faults import assert_unharmed, assert_withheld, error_line, meanwhile, said
+from tests.support.lab import in_state
 
 Result = subprocess.CompletedProcess[str]
 

@@ -11,9 +11,9 @@ import pytest
 
 from tests.compose.faults import DISKS, ITSELF, RATE, UP, Rig, docker, make_rig
 from tests.compose.images.stand_ins import Images
-from tests.faults import assert_unharmed, said
 from tests.reliability import saw, seconds_until
-from tests.stack.conftest import in_state
+from tests.support.faults import assert_unharmed, said
+from tests.support.lab import in_state
 
 WITH_ROOM = "with room again"
 # Prometheus is back before the run ends, also on a busy machine: else nobody can ask it for gaps.

@@ -11,9 +11,9 @@ import pytest
 
 from tests.compose.faults import ITSELF, RATE, Rig, docker, make_rig
 from tests.compose.images.stand_ins import Images
-from tests.faults import assert_withheld, error_line, said, short_of_cpu
 from tests.reliability import saw, seconds_until
-from tests.stack.conftest import in_state
+from tests.support.faults import assert_withheld, error_line, said, short_of_cpu
+from tests.support.lab import in_state
 
 
 @pytest.fixture(scope="module")

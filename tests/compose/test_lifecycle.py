@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.compose.conftest import Stack
-from tests.stack.conftest import wait_until
+from tests.support.lab import wait_until
 
 _MARK = "lifecycle,testid=kept value=1"
 _SCRAPED = 'up{component="prometheus"}'

@@ -8,7 +8,7 @@ import pytest
 
 from spikelab import paths
 from tests.compose.conftest import Stack
-from tests.stack.conftest import wait_until
+from tests.support.lab import wait_until
 
 FILE = paths.COMPOSE_FILE.with_name("docker-compose.own-target.yml")
 PORT = "3333"

@@ -10,7 +10,7 @@ import pytest
 
 from spikelab import paths
 from tests.compose.conftest import Stack
-from tests.stack.conftest import wait_until
+from tests.support.lab import wait_until
 
 REPLICAS = paths.COMPOSE_FILE.with_name("docker-compose.replicas.yml")
 TLS = paths.COMPOSE_FILE.with_name("docker-compose.tls.yml")

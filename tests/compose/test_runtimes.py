@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from tests.stack.conftest import Lab, make_lab
+from tests.support.lab import Lab, make_lab
 
 PLAN = """
 name: alike

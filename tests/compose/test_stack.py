@@ -11,7 +11,7 @@ import pytest
 from spikelab.prediction.check import within
 from spikelab.results.run import RunRecord
 from tests.compose.conftest import Stack
-from tests.stack.conftest import Lab, errors_in_record, in_state, wait_until
+from tests.support.lab import Lab, errors_in_record, in_state, wait_until
 
 # The target's own delay, so that a run is short.
 _QUICK = ("-e", "MS=100")

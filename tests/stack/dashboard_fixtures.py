@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.stack.conftest import Lab, make_lab
 from tests.stack.dashboard_runs import Shown, run_everything
+from tests.support.lab import Lab, make_lab
 
 
 @pytest.fixture(scope="session")

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any
 
 from grafana.lint.reading import Json
-from tests.stack.conftest import Lab
 from tests.stack.dashboards import Stores, View
+from tests.support.lab import Lab
 
 _MARGIN_MS = 5000
 # Without a warm-up, so that the dashboard and the record count the same requests.

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.stack.conftest import Lab, wait_until
+from tests.support.lab import Lab, wait_until
 
 
 def process_of(lab: Lab, name: str) -> psutil.Process:

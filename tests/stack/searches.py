@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from tests.stack.conftest import Lab
+from tests.support.lab import Lab
 
 
 def search(lab: Lab, *arguments: str, exit_code: int = 0) -> dict[str, Any]:

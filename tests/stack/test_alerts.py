@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from tests.stack.conftest import Lab, wait_until
+from tests.support.lab import Lab, wait_until
 
 # Room for 21 connections. Answers and idle connections are short, so that all users that are
 # turned away at first get in with one of their next attempts.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.stack.conftest import Lab
+from tests.support.lab import Lab
 
 pytestmark = pytest.mark.crowded
 

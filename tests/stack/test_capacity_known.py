@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.known_capacity import known_capacity
-from tests.servers.known_plan import JITTER, RandomServer, plan
-from tests.stack.conftest import Lab
 from tests.stack.searches import ends, search, within_5_percent
+from tests.support.lab import Lab
+from tests.support.servers.known_capacity import known_capacity
+from tests.support.servers.known_plan import JITTER, RandomServer, plan
 
 pytestmark = pytest.mark.timed
 

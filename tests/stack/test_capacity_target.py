@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.stack.conftest import Lab
 from tests.stack.searches import search, within_5_percent
+from tests.support.lab import Lab
 
 pytestmark = pytest.mark.timed
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from spikelab import paths
-from tests.stack.conftest import Lab, wait_until
+from tests.support.lab import Lab, wait_until
 
 FACTS = yaml.safe_load(
     (Path(__file__).parent.parent / "data" / "community_dashboards.yml").read_text()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.stack.conftest import Lab, wait_until
+from tests.support.lab import Lab, wait_until
 
 # Runs as short as they can be: what is tested is the way, bench/comparisons.py has the figures.
 pytestmark = pytest.mark.timed

@@ -19,8 +19,8 @@ import pytest
 from spikelab import paths
 from spikelab.health import answers
 from spikelab.settings import PORTS, TOPOLOGIES
-from tests.stack.conftest import Lab, make_lab, wait_until
 from tests.stack.test_lifecycle import pid_of
+from tests.support.lab import Lab, make_lab, wait_until
 
 PLAIN = [name for name in TOPOLOGIES if name != "tls"]
 

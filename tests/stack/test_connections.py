@@ -8,7 +8,7 @@ import pytest
 
 from spikelab import paths
 from spikelab.machine import sysctl
-from tests.stack.conftest import Lab
+from tests.support.lab import Lab
 
 pytestmark = pytest.mark.crowded
 

@@ -15,9 +15,9 @@ import pytest
 from grafana.lint.reading import Json, Query, all_dashboards, panel_queries, queries
 from grafana.src.signals import load
 from spikelab.signals import Signal, Source
-from tests.stack.conftest import Lab
 from tests.stack.dashboard_runs import Shown, now_ms, stores
 from tests.stack.dashboards import Answer, View, ask, interpolated
+from tests.support.lab import Lab
 
 pytest_plugins = ["tests.stack.dashboard_fixtures"]
 pytestmark = pytest.mark.slow

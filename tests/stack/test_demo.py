@@ -2,7 +2,7 @@
 
 import json
 
-from tests.stack.conftest import Lab
+from tests.support.lab import Lab
 
 
 def test_the_demo_shows_both_runs_side_by_side(lab: Lab) -> None:

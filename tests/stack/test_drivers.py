@@ -15,7 +15,7 @@ import yaml
 
 from spikelab import paths
 from spikelab.stack.programs import locust_program
-from tests.stack.conftest import Lab, errors_in_record, errors_in_series, wait_until
+from tests.support.lab import Lab, errors_in_record, errors_in_series, wait_until
 
 RATE, SECONDS = 200, 10
 PLAN: dict[str, Any] = {

@@ -13,10 +13,10 @@ import pytest
 
 from spikelab.errors import LabError
 from spikelab.health import client
-from tests.faults import meanwhile, phase, plan, said
 from tests.reliability import saw, seconds_until
-from tests.stack.conftest import Lab, in_state
 from tests.stack.processes import freeze, give_way, kill_and_hold, process_of
+from tests.support.faults import meanwhile, phase, plan, said
+from tests.support.lab import Lab, in_state
 
 
 def row(

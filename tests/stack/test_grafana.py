@@ -17,10 +17,10 @@ import pytest
 from bench.dashboard_browser import Browser, chromium, find_chromium
 from grafana.lint.reading import Json, all_dashboards, panels, queries
 from spikelab.stack.programs import find_grafana
-from tests.stack.conftest import Lab, wait_until
 from tests.stack.dashboard_runs import Shown, now_ms
 from tests.stack.dashboards import View, grafana_body
 from tests.stack.test_dashboards import CARRIED, NEVER_EMPTY, NOT_IN_A_GOOD_RUN, RIGHTLY_EMPTY
+from tests.support.lab import Lab, wait_until
 
 pytest_plugins = ["tests.stack.dashboard_fixtures"]
 pytestmark = pytest.mark.skipif(

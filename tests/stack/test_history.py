@@ -12,8 +12,8 @@ from spikelab.history import series_lines
 from spikelab.results.run import RunRecord
 from spikelab.series import RATES as LOAD_RATES
 from spikelab.series import load_series, read_series
-from tests.stack.conftest import Lab, in_state, wait_until
 from tests.stack.processes import process_of
+from tests.support.lab import Lab, in_state, wait_until
 
 SERVICE_SECONDS = 2
 RATES = [rate.name for rate in LOAD_RATES]

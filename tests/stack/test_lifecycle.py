@@ -15,7 +15,7 @@ import pytest
 
 from spikelab import paths
 from spikelab.stack.programs import find_grafana
-from tests.stack.conftest import Lab, make_lab, wait_until
+from tests.support.lab import Lab, make_lab, wait_until
 
 STARTED = time.time()
 SHORT = ("tomcat-spike", "--set", "users=5", "--set", "request.path=/hello?ms=100")

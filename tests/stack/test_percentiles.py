@@ -10,8 +10,8 @@ import pytest
 import yaml
 
 from spikelab.objectives import QUANTILES
-from tests.servers.replay import log_normal_quantiles, replay
-from tests.stack.conftest import Lab
+from tests.support.lab import Lab
+from tests.support.servers.replay import log_normal_quantiles, replay
 
 RATE, SECONDS = 250, 8
 PLAN: dict[str, Any] = {

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 
 from spikelab import paths
-from tests.stack.conftest import Lab, wait_until
+from tests.support.lab import Lab, wait_until
 
 K6 = str(paths.BIN / "k6")
 

@@ -14,8 +14,8 @@ from grafana.src.signals import raw
 from spikelab import paths
 from spikelab.signals import Signal, Source
 from spikelab.stores import line
-from tests.stack.conftest import Lab
 from tests.stack.dashboards import View, interpolated
+from tests.support.lab import Lab
 
 BOARD = all_dashboards()["spike-raw"]
 # Long before any run of this lab; each test has an hour from here on.

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from spikelab import paths
-from tests.stack.conftest import Lab, make_lab
+from tests.support.lab import Lab, make_lab
 
 WORKFLOW = paths.ROOT / "examples" / "github-actions" / "load-test.yml"
 # 30 requests/s of 20 ms, which cannot be answered within 5 ms.

@@ -2,7 +2,7 @@
 
 import time
 
-from tests.stack.conftest import Lab
+from tests.support.lab import Lab
 
 DAY_MS = 24 * 3600 * 1000
 

@@ -12,7 +12,8 @@ import pytest
 
 from spikelab import paths
 from spikelab.stores import first, read_samples
-from tests.stack.conftest import Lab, free_ports, in_state, wait_until
+from tests.support.lab import Lab, in_state, wait_until
+from tests.support.ports import free_ports
 
 SCHEMA = json.loads((paths.ROOT / "docs" / "run.schema.json").read_text())
 SHORT = ("--set", "users=5", "--set", "request.path=/hello?ms=100")

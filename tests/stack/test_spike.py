@@ -9,7 +9,7 @@ import pytest
 from spikelab.machine import USER_BYTES
 from spikelab.prediction.check import within
 from spikelab.results.run import RunRecord
-from tests.stack.conftest import Lab, errors_in_record, errors_in_series
+from tests.support.lab import Lab, errors_in_record, errors_in_series
 
 
 def target(**settings: int) -> list[str]:

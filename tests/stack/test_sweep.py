@@ -14,7 +14,7 @@ import jsonschema
 import pytest
 
 from spikelab import paths
-from tests.stack.conftest import Lab
+from tests.support.lab import Lab
 
 SCHEMA = json.loads((paths.ROOT / "docs" / "experiment.schema.json").read_text())
 PLAN = """

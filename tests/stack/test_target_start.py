@@ -1,8 +1,8 @@
 """How the target of the host runtime starts."""
 
 from spikelab.stack.programs import target_archive
-from tests.stack.conftest import Lab
 from tests.stack.processes import process_of
+from tests.support.lab import Lab
 
 
 def test_its_classes_come_from_their_archive(lab: Lab) -> None:

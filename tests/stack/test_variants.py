@@ -13,7 +13,7 @@ import pytest
 from spikelab.stack.builds import file_hash
 from spikelab.stack.programs import target_jar, target_stamp
 from spikelab.stores import first, read_samples
-from tests.stack.conftest import Lab, wait_until
+from tests.support.lab import Lab, wait_until
 
 PLAN = """
 name: builds

@@ -4,8 +4,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.unit.http_server import Server
-from tests.unit.k6_runs import K6Runs
+from tests.support.http_server import Server
+from tests.support.k6_scripts import K6Runs
 
 # A busy machine may pause any example for longer than Hypothesis allows.
 settings.register_profile("lab", deadline=None)

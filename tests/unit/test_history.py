@@ -1,18 +1,28 @@
-"""The points that a finished run becomes."""
+"""The points that a run, its phases and a verdict become, and how long raw samples stay."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from spikelab import paths
-from spikelab.history import run_line, step_line, write_confidence, write_history
+from spikelab.errors import UsageError
+from spikelab.history import (
+    Event,
+    mark_aborted,
+    require_age,
+    run_line,
+    step_line,
+    write_confidence,
+    write_events,
+    write_history,
+    write_kept,
+)
 from spikelab.results.run import Errors, Latency, RunRecord, Step, TargetRecord
-from spikelab.series import LOAD, QUEUES, written
 from spikelab.settings import load_target_declaration
 from spikelab.stores import InfluxDB
-from tests.unit.records import START, plain_record, plain_step
+from tests.support.records import START, plain_record, plain_step
 
 START_MS = 1795222923000
 
@@ -107,13 +117,6 @@ def test_a_step_of_any_name_is_a_tag_that_influxdb_can_read(name: str, tag: str)
     assert "\n" not in point
 
 
-@pytest.mark.parametrize("signal", (*LOAD, *QUEUES), ids=lambda signal: signal.name)
-def test_a_signal_is_read_for_one_run_without_a_variable_left(signal: Any) -> None:
-    expression = written(signal, "20261121T010203Z-mine-0a1b", 2)
-    assert "$" not in expression
-    assert ('20261121T010203Z-mine-0a1b"' in expression) == (signal in LOAD)
-
-
 def test_a_verdict_is_a_field_more_and_kept_where_influxdb_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,3 +144,66 @@ def test_a_store_that_was_left_out_is_no_warning(
     write_history(one, InfluxDB("http://127.0.0.1:1") if died else None)
     assert (tmp_path / one.testid / "history.lp").read_text().startswith("runs,")
     assert ("InfluxDB took no write" in capsys.readouterr().err) == died
+
+
+BEGUN = datetime(2026, 11, 21, 1, 2, 3, 250_000, tzinfo=UTC)
+
+
+EVENT = Event(
+    testid="20261121T010203Z-mine-0a1b",
+    driver="k6",
+    phase="steady",
+    text="1,000 rate",
+    kind="rate",
+    begun=BEGUN,
+    ended=BEGUN + timedelta(seconds=2),
+    state="closed",
+)
+
+
+def test_a_phase_is_the_point_that_its_driver_wrote() -> None:
+    assert EVENT.line() == (
+        "events,driver=k6,phase=steady,testid=20261121T010203Z-mine-0a1b "
+        'title="steady",text="1,000 rate",tags="k6,rate",state="closed",'
+        "timeEnd=1795222925250i 1795222923250"
+    )
+
+
+def test_what_cannot_be_written_is_kept_until_it_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    (tmp_path / EVENT.testid).mkdir()
+    nobody = InfluxDB("http://127.0.0.1:9")
+    assert write_events(nobody, [EVENT]) == 1
+    write_kept(nobody)
+    assert (tmp_path / EVENT.testid / "events.lp").read_text() == EVENT.line() + "\n"
+
+
+def test_phases_that_could_not_be_marked_aborted_wait_for_the_next_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever cut the run off may have cut off InfluxDB as well."""
+    monkeypatch.setattr(paths, "RESULTS", tmp_path)
+    record = plain_record(ended=EVENT.ended)
+    record.save()
+    for influxdb in (None, InfluxDB("http://127.0.0.1:9")):
+        mark_aborted(influxdb, record, EVENT.ended)
+        assert (record.folder / "events.open").exists()
+
+
+@pytest.mark.parametrize("text", ["0", "12h", "30d", "4w", "15250w", "99999d"])
+def test_an_age(text: str) -> None:
+    assert require_age(text) == text
+
+
+@pytest.mark.parametrize("text", ["15251w", "99999w"])
+def test_an_age_of_more_nanoseconds_than_influxdb_counts(text: str) -> None:
+    with pytest.raises(UsageError, match=f"^INFLUXDB_RAW_RETENTION={text}: is more than the 292 y"):
+        require_age(text)
+
+
+@pytest.mark.parametrize("text", ["", "0d", "-1d", "30 days", "100000h", "1y"])
+def test_what_is_no_age(text: str) -> None:
+    with pytest.raises(UsageError, match="must be an age"):
+        require_age(text)

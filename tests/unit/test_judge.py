@@ -8,7 +8,7 @@ from spikelab.drivers.process import Use
 from spikelab.judge import generator_limited, judge_by_bounds, judge_step, with_drops
 from spikelab.objectives import Verdict, parse_objective
 from spikelab.results.run import Latency, Step, StepGenerator
-from tests.unit.records import plain_step
+from tests.support.records import plain_step
 
 RATE, SECONDS = 100.0, 10
 

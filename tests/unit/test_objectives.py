@@ -1,4 +1,5 @@
-"""The lab, k6's scripts and Locust's read the same objectives: tests/data/objectives.json."""
+"""The lab, k6's scripts and Locust's read the same objectives: tests/data/objectives.json.
+Limits on resources are the lab's alone."""
 
 import json
 import re
@@ -9,8 +10,8 @@ from typing import Any
 import pytest
 
 from spikelab import objectives, paths
-from spikelab.results.run import Latency
-from tests.unit.k6_runs import K6, needs_k6
+from spikelab.results.run import Latency, Resources
+from tests.support.k6_scripts import K6, needs_k6
 
 sys.path.insert(0, str(paths.ROOT / "locust"))
 from lib import slo
@@ -75,7 +76,7 @@ def test_locust_judges_it(text: str, example: dict[str, Any]) -> None:
 @needs_k6
 def test_k6_reads_and_judges_all_of_them() -> None:
     command = [str(K6), "run", "--quiet", "-e", f"VECTORS={TABLE_FILE}"]
-    command.append(str(paths.ROOT / "tests" / "unit" / "k6_objectives.js"))
+    command.append(str(paths.ROOT / "tests" / "unit" / "k6" / "objectives.js"))
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     document = json.loads(ran.stdout)
     for number, (row, found) in enumerate(zip(TABLE, document["found"], strict=True)):
@@ -99,3 +100,29 @@ def threshold(found: dict[str, Any]) -> tuple[str, str, float]:
     assert found["limit"]["ms"] == float(match[4])
     assert found["limit"]["inclusive"] is (match[3] == "<=")
     return f"p{match[2]}".replace(".", "_"), match[3], float(match[4]) / 1000
+
+
+@pytest.mark.parametrize(
+    ("text", "used", "kept"),
+    [
+        ("cpu < 80%", Resources(cpu_share=0.79), True),
+        ("cpu<0.8", Resources(cpu_share=0.8), False),
+        ("cpu <= 80%", Resources(cpu_share=0.8), True),
+        ("memory < 500MB", Resources(memory_bytes=499_999_999), True),
+        ("memory < 0.5 GiB", Resources(memory_bytes=2**29), False),
+        ("open_files < 5000", Resources(open_files=5000), False),
+        ("worker_threads < 90%", Resources(), None),
+    ],
+)
+def test_limits(text: str, used: Resources, kept: bool | None) -> None:
+    limit = objectives.parse_limit(text)
+    assert limit.holds(getattr(used, limit.key)) is kept
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["cpu > 80%", "disk < 5", "cpu < 80", "memory < 500", "memory < 5XB", "open_files < 5%", ""],
+)
+def test_a_limit_that_is_none_is_told_the_form(text: str) -> None:
+    with pytest.raises(ValueError, match="write it like"):
+        objectives.parse_limit(text)

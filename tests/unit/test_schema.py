@@ -1,0 +1,15 @@
+"""The published schemas are those of the code."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spikelab import paths
+from spikelab.schema import MODELS, json_schema
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_published_schema_is_that_of_the_code(name: str) -> None:
+    published = Path(paths.ROOT / "docs" / f"{name}.schema.json").read_text()
+    assert json.loads(published) == json_schema(name)
