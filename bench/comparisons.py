@@ -20,7 +20,7 @@ from spikelab.comparison.experiment import (
     new_comparison,
     state_answer,
 )
-from spikelab.comparison.verdict import ComparisonQuestion, confidence
+from spikelab.comparison.verdict import ComparisonQuestion
 from spikelab.experiments import session, sweep
 from spikelab.plans.load import changed, load_plan
 from spikelab.plans.model import Plan
@@ -108,7 +108,7 @@ def run_all(asked: Sequence[Trial]) -> Iterator[ComparisonRecord]:
     for number, (trial, state) in enumerate(zip(asked, done, strict=True), 1):
         record = trial.run()
         assert record.deciding is not None
-        line = f"{number:>3} {trial.name:<6} {confidence(record.deciding)}"
+        line = f"{number:>3} {trial.name:<6} {record.confidence}"
         if state is None or state.state != "finished":
             ran += 1
             rest = (monotonic() - began) / ran * (left - ran)

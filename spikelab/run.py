@@ -214,7 +214,7 @@ class Run:
         failed = self.driver.why_failed(code, log)
         if failed:
             raise LabError(failed)
-        happened = self.driver.read_summary(record.folder, self.plan)
+        happened = self.driver.read_summary(record.folder, self.plan.phases)
         variant, repeat = self.cell.variant_name, self.cell.repeat
         figures = RunFigures(record, self.plan, variant, repeat, self.prometheus, self.influxdb)
         figures.fill_steps(happened, process.usage, components)

@@ -35,7 +35,7 @@ from spikelab.comparison.experiment import (
     state_answer,
 )
 from spikelab.comparison.pairing import mark_baseline, two_arms
-from spikelab.comparison.verdict import METRICS, compare_arms, confidence, overall
+from spikelab.comparison.verdict import METRICS, compare_arms, overall
 from spikelab.console import out, say
 from spikelab.errors import (
     EXIT_FAILED,
@@ -368,7 +368,7 @@ def _keep_confidence(record: ComparisonRecord) -> None:
     """In the history of B's runs. Identical arms say nothing of a run, nor do imported ones have a
     history."""
     influxdb = current().endpoints().influxdb
-    if record.deciding is None or record.noise or influxdb is None:
+    if record.confidence is None or influxdb is None:
         return
     runs = [run for name in record.b.runs if (run := read_record(name)) and not run.imported]
-    write_confidence(runs, confidence(record.deciding), InfluxDB(influxdb))
+    write_confidence(runs, record.confidence, InfluxDB(influxdb))

@@ -355,8 +355,8 @@ def summary(record: ComparisonRecord) -> str:
     about = f"{label(result.metric)} of {called(record.b, record.a)}"
     about += f" at {place}" if place else ""
     if result.ratio:
-        about += f" is {_times(result)} that of {called(record.a, record.b)}"
-    text = f"{result.verdict}: {about} ({_grounds(result)})"
+        about += f" is {result.times} that of {called(record.a, record.b)}"
+    text = f"{result.verdict}: {about} ({result.grounds})"
     return text + _advice(result, record.margin)
 
 
@@ -368,31 +368,6 @@ def label(metric: MetricName) -> str:
 def called(side: Side, other: Side) -> str:
     """As short as it is clear beside the other one."""
     return side.name if side.variant == other.variant else side.variant or side.name
-
-
-def confidence(result: Result) -> str:
-    """A verdict with its grounds, as a run's history keeps it.
-
-    ``worse (×1.10, 1.08–1.12, 6 pairs)``
-    """
-    if result.ratio is None:
-        if result.verdict == "inconclusive" and result.reason:
-            return f"inconclusive ({result.reason})"
-        return f"{result.verdict} (by order alone, {len(result.pairs)} pairs)"
-    return f"{result.verdict} ({_times(result)}, {_grounds(result)})"
-
-
-def _times(result: Result) -> str:
-    return f"×{result.ratio:.{_digits(result)}f}"
-
-
-def _grounds(result: Result) -> str:
-    pairs = f"{len(result.pairs)} pairs"
-    if result.low is None or result.high is None:
-        return result.reason or pairs
-    digits = _digits(result)
-    reason = f"; {result.reason}" if result.reason else ""
-    return f"{result.low:.{digits}f}–{result.high:.{digits}f}, {pairs}{reason}"
 
 
 def no_verdict(a: Arm, b: Arm) -> str:
@@ -435,12 +410,6 @@ def figure(value: MetricValue, unit: MetricUnit) -> str:
             return f"{value:,.5g}/s"
         case "share":
             return f"{value * 100:.3g} %"
-
-
-def _digits(result: Result) -> int:
-    """Enough that the ends of a narrow interval differ."""
-    wide = result.low is None or result.high is None or result.high - result.low >= 0.01
-    return 2 if wide else 3
 
 
 def _advice(result: Result, margin: float) -> str:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
-from spikelab.plans.model import DriverName, Plan
+from spikelab.plans.model import DriverName, Phase, Plan
 from spikelab.results.run import Errors, Latency
 from spikelab.settings import Endpoints
 from spikelab.stack.base import DriverCommand, Runtime
@@ -79,8 +79,8 @@ class Driver(Protocol):
     def remove_secrets(self, folder: Path) -> None:
         """Takes out of its files what nobody but the driver was to see, however it ended."""
 
-    def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
-        """Its figures of the phases. Raises LabError when they are not there."""
+    def read_summary(self, folder: Path, phases: Sequence[Phase]) -> list[PhaseSummary]:
+        """Its figures of these phases. Raises LabError when they are not there."""
 
 
 def from_epoch_ms(milliseconds: float) -> datetime:

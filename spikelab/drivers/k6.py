@@ -16,7 +16,7 @@ from typing import Any
 from spikelab.drivers.base import Job, PhaseSummary, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
-from spikelab.plans.model import DriverName, Plan
+from spikelab.plans.model import DriverName, Phase
 from spikelab.results.run import ERROR_CLASSES, Errors, Latency, write_json
 from spikelab.settings import DATABASE, Endpoints
 from spikelab.stack.base import DriverCommand, Runtime
@@ -88,13 +88,13 @@ class K6:
     def remove_secrets(self, folder: Path) -> None:
         remove_requests(folder / self.summary_file)
 
-    def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
-        starts = {phase.name: phase.start_seconds for phase in plan.phases}
-        phases = read_summary(folder / self.summary_file, starts)
+    def read_summary(self, folder: Path, phases: Sequence[Phase]) -> list[PhaseSummary]:
+        starts = {phase.name: phase.start_seconds for phase in phases}
+        found = read_summary(folder / self.summary_file, starts)
         bodies = read_bodies(folder / f"{self.name}.log")
-        for phase in phases:
+        for phase in found:
             phase.errors.bodies = bodies.get(phase.name, [])
-        return phases
+        return found
 
 
 def _outputs(sees: Endpoints, sinks: Sequence[str], live: bool) -> list[str]:

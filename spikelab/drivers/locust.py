@@ -1,13 +1,14 @@
 """Locust: the command line for a plan, and its summary (locust/lib/summary.py)."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from spikelab.drivers.base import Job, PhaseSummary, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
-from spikelab.plans.model import DriverName, Plan
+from spikelab.plans.model import DriverName, Phase
 from spikelab.results.run import Errors, Latency
 from spikelab.stack.base import DriverCommand, Runtime
 
@@ -55,11 +56,11 @@ class Locust:
     def remove_secrets(self, folder: Path) -> None:
         """Locust writes none."""
 
-    def read_summary(self, folder: Path, plan: Plan) -> list[PhaseSummary]:
+    def read_summary(self, folder: Path, phases: Sequence[Phase]) -> list[PhaseSummary]:
         path = folder / self.summary_file
         try:
             found = {phase["name"]: phase for phase in json.loads(path.read_bytes())["phases"]}
-            return [_phase(found[phase.name]) for phase in plan.phases]
+            return [_phase(found[phase.name]) for phase in phases]
         except FileNotFoundError as error:
             raise LabError("Locust ended without a summary") from error
         except (ValueError, KeyError, TypeError) as error:

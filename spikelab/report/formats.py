@@ -234,7 +234,7 @@ COLUMNS: dict[str, _Column] = {
     "experiment": lambda record, totals: record.experiment,
     "plan": lambda record, totals: record.plan,
     "driver": lambda record, totals: record.driver,
-    "variant": lambda record, totals: words.variant_of(record),
+    "variant": lambda record, totals: record.variant,
     "repeat": lambda record, totals: record.steps[0].repeat,
     "values": lambda record, totals: words.listed(record.values),
     "labels": lambda record, totals: words.listed(record.labels),

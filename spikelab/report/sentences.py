@@ -242,7 +242,7 @@ def limits(subject: Subject) -> list[str]:
     if subject.kind in ("sweep", "runs") and len(records) > 1:
         repeats: dict[str, int] = {}
         for record in records:
-            cell = f"{words.variant_of(record)} {show_place(record.values)}"
+            cell = f"{record.variant} {show_place(record.values)}"
             repeats[cell] = repeats.get(cell, 0) + 1
         if min(repeats.values()) == 1:
             said.append("Some of it was run once: a single run shows no spread.")

@@ -476,7 +476,7 @@ def show_predictions(records: Sequence[RunRecord]) -> None:
     for record, values in zip(spikes, differing(spikes), strict=True):
         verdict = Text("yes", style="green") if within(record) else Text("no", style="red")
         table.add_row(
-            variant_of(record), shown(values), *(show_check(c) for c in checks(record)), verdict
+            record.variant, shown(values), *(show_check(c) for c in checks(record)), verdict
         )
     out.print(table)
     out.print(as_predicted(spikes))
@@ -521,11 +521,6 @@ def differing(records: Sequence[RunRecord]) -> list[dict[str, Scalar]]:
         {name: value for name, value in values.items() if name not in shared | follow}
         for values in all_of
     ]
-
-
-def variant_of(record: RunRecord) -> str:
-    """The name of the run's variant; empty where the plan has none."""
-    return next((step.variant for step in record.steps if step.variant), "")
 
 
 def shown(values: Mapping[str, Scalar]) -> str:
@@ -1090,7 +1085,7 @@ def _alike(
 
 
 def _variants(records: Sequence[RunRecord]) -> list[str]:
-    return list(dict.fromkeys(map(words.variant_of, records)))
+    return list(dict.fromkeys(record.variant for record in records))
 
 
 def _label(records: Sequence[RunRecord], groups: Sequence[Sequence[RunRecord]]) -> str:

@@ -64,10 +64,6 @@ def joined(words: Sequence[str]) -> str:
     return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
 
 
-def variant_of(record: RunRecord) -> str:
-    return next((step.variant for step in record.steps if step.variant), "")
-
-
 def cell_of(record: RunRecord, step: Step) -> str:
     """What a step was run with: variant, values, and its own name where a run has several."""
     parts = [step.variant or "", show_place(record.values)]
@@ -80,7 +76,7 @@ def run_of(record: RunRecord) -> str:
     """What a whole run was made with: as `cell_of`, without the names of several steps."""
     if len(record.steps) == 1:
         return cell_of(record, record.steps[0])
-    parts = [variant_of(record), show_place(record.values)]
+    parts = [record.variant, show_place(record.values)]
     return " ".join(filter(None, parts)) or record.testid
 
 

@@ -4,6 +4,7 @@
 Latencies are in seconds, rates per second, shares of 1.
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -98,6 +99,38 @@ class Result(Kept):
             raise ValueError("low and high: one of the two is missing")
         return self
 
+    @property
+    def times(self) -> str:
+        """The ratio as ``×1.10``."""
+        return f"×{self.ratio:.{self._digits}f}"
+
+    @property
+    def grounds(self) -> str:
+        """What the verdict rests on: the interval and the number of pairs, or the reason."""
+        pairs = f"{len(self.pairs)} pairs"
+        if self.low is None or self.high is None:
+            return self.reason or pairs
+        reason = f"; {self.reason}" if self.reason else ""
+        return f"{self.low:.{self._digits}f}–{self.high:.{self._digits}f}, {pairs}{reason}"
+
+    @property
+    def confidence(self) -> str:
+        """The verdict with its grounds, as a run's history has it.
+
+        ``worse (×1.10, 1.08–1.12, 6 pairs)``
+        """
+        if self.ratio is None:
+            if self.verdict == "inconclusive" and self.reason:
+                return f"inconclusive ({self.reason})"
+            return f"{self.verdict} (by order alone, {len(self.pairs)} pairs)"
+        return f"{self.verdict} ({self.times}, {self.grounds})"
+
+    @property
+    def _digits(self) -> int:
+        """Enough that the ends of a narrow interval differ."""
+        wide = self.low is None or self.high is None or self.high - self.low >= 0.01
+        return 2 if wide else 3
+
 
 class Noise(Kept):
     """What identical arms showed in one metric: how finely this machine can compare."""
@@ -143,6 +176,11 @@ class ComparisonRecord(Kept):
         return next((result for result in self.results if result.primary), None)
 
     @property
+    def confidence(self) -> str | None:
+        """What it says of each run of B; None where nothing was judged, or of identical arms."""
+        return self.deciding.confidence if self.deciding and not self.noise else None
+
+    @property
     def folder(self) -> Path:
         return paths.RESULTS / self.comparison
 
@@ -160,3 +198,10 @@ def read_comparison(name: str) -> ComparisonRecord | None:
     """A comparison by its name; None where there is none that can be read."""
     record = read_kept(ComparisonRecord, paths.RESULTS / name, FILE)
     return record if record and record.comparison == name else None
+
+
+def all_comparisons() -> Iterator[ComparisonRecord]:
+    """The readable comparisons under results/, newest first."""
+    for path in sorted(paths.RESULTS.glob(f"*/{FILE}"), reverse=True):
+        if (record := read_comparison(path.parent.name)) is not None:
+            yield record

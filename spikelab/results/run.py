@@ -320,6 +320,11 @@ class RunRecord(Kept):
     host: Host
 
     @property
+    def variant(self) -> str:
+        """Its name; empty where the plan has none, or nothing was measured."""
+        return next((step.variant for step in self.steps if step.variant), "")
+
+    @property
     def imported(self) -> bool:
         """Whether another tool made the load."""
         return IMPORTED in self.labels

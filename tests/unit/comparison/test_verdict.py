@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from spikelab.comparison import verdict
 from spikelab.comparison.experiment import QuestionOptions
 from spikelab.comparison.pairing import arm_of_experiment, arm_of_run
 from spikelab.comparison.verdict import (
@@ -95,7 +94,7 @@ def test_a_percentile_that_failures_reach_is_infinite_and_judged_by_order() -> N
     first = result.results[0]
     assert (first.b, first.ratio, first.verdict) == ("infinite", None, "worse")
     assert first.reason is not None
-    assert verdict.confidence(first) == "worse (by order alone, 6 pairs)"
+    assert first.confidence == "worse (by order alone, 6 pairs)"
     # As a file, where JSON has no infinity.
     assert ComparisonRecord.model_validate_json(result.model_dump_json(by_alias=True)) == result
 
