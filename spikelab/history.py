@@ -26,7 +26,7 @@ from pydantic import ValidationError
 from spikelab import paths, series
 from spikelab.console import warn, working
 from spikelab.errors import LabError, UsageError
-from spikelab.results.run import Latency, RunRecord, Step, Totals, success_share, write_whole
+from spikelab.results.run import Latency, RunRecord, Step, Totals, write_whole
 from spikelab.settings import load_target_declaration
 from spikelab.signals import Unit
 from spikelab.stores import FieldValue, InfluxDB, line
@@ -114,7 +114,7 @@ def step_line(record: RunRecord, step: Step) -> str:
         "verdict": step.verdict,
         "state": _state(record),
         "repeat": step.repeat,
-        "duration_seconds": round((step.ended - step.started).total_seconds(), 3),
+        "duration_seconds": round(step.seconds, 3),
         "offered_rate": step.offered_rate,
         "started_rate": step.started_rate,
         "achieved_rate": step.achieved_rate,
@@ -123,7 +123,7 @@ def step_line(record: RunRecord, step: Step) -> str:
         "completed": step.completed,
         "failures": step.failures,
         "dropped": step.dropped,
-        "success": success_share(step.requests, step.failures, step.dropped),
+        "success": step.success,
         **_latencies(step.latency_seconds),
         "latency_mean_seconds": step.latency_mean_seconds,
         "server_mean_seconds": step.server_mean_seconds,
@@ -159,16 +159,12 @@ def _start_ms(record: RunRecord) -> int:
 
 def _tags(record: RunRecord) -> dict[str, str]:
     tags = {"testid": record.testid, "plan": record.plan, "driver": record.driver}
-    return {**tags, "variant": _variant(record)}
-
-
-def _variant(record: RunRecord) -> str:
-    return next((step.variant for step in record.steps if step.variant), "")
+    return {**tags, "variant": record.variant}
 
 
 def _curve(record: RunRecord) -> str:
     """What a run's steps are one curve with: those of its variant, else its own."""
-    variant = _variant(record)
+    variant = record.variant
     return f"{record.plan} {variant}" if variant else record.testid
 
 

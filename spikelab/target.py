@@ -312,7 +312,7 @@ def fill_resources(
 
 
 def _used(step: Step, prometheus: Prometheus, targets: Sequence[Usage], cpus: int) -> Resources:
-    window = f"{max(1, round((step.ended - step.started).total_seconds() * 1000))}ms"
+    window = f"{max(1, round(step.seconds * 1000))}ms"
 
     def seen(expression: str) -> float | None:
         return prometheus.value(expression.replace("WINDOW", window), step.ended)

@@ -1,4 +1,5 @@
-"""Durations, numbers with units and addresses, as plans, drivers and reports write them."""
+"""Durations, numbers with units and addresses, as plans and drivers write them, and the one form
+in which the console and reports show each kind of figure."""
 
 import re
 from urllib.parse import urlsplit
@@ -11,6 +12,10 @@ _LONGEST_SECONDS = 24 * 3600
 _GO_SECONDS = {**_SECONDS, "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "\u03bcs": 1e-6}
 _GO_PART = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,20})?)(ns|us|µs|\u03bcs|ms|s|m|h)")
 _LONGEST_GO_SECONDS = 1e9
+# A figure that was not measured or is not known, wherever one is shown.
+MISSING = "–"
+# A latency percentile that failures reach.
+INFINITE = "∞"
 
 
 def parse_duration(text: str) -> float:
@@ -93,15 +98,60 @@ def show_duration(seconds: float) -> str:
 
 
 def show_seconds(seconds: float | None) -> str:
-    """Seconds for a person: three significant figures and a unit; ``∞`` for a missing value.
+    """Three significant figures and a unit.
 
     >>> show_seconds(0.00123), show_seconds(5.0134), show_seconds(None)
-    ('1.23 ms', '5.01 s', '∞')
+    ('1.23 ms', '5.01 s', '–')
     """
     if seconds is None:
-        return "∞"
+        return MISSING
     if seconds < 0.001:
         return f"{seconds * 1e6:.3g} µs"
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
+
+
+def show_count(number: float | None) -> str:
+    return MISSING if number is None else f"{number:,.0f}"
+
+
+def show_rate(rate: float | None) -> str:
+    """Four digits of a rate a second, without its unit.
+
+    >>> show_rate(1234.5), show_rate(99.87), show_rate(40.0), show_rate(None)
+    ('1,234', '99.9', '40', '–')
+    """
+    if rate is None:
+        return MISSING
+    return f"{rate:,.1f}".removesuffix(".0") if rate < 1000 else f"{rate:,.0f}"
+
+
+def show_success(share: float | None) -> str:
+    """A share of requests, never rounded up to 100 %.
+
+    >>> show_success(1.0), show_success(0.99999999), show_success(0.5)
+    ('100 %', '99.999 %', '50 %')
+    """
+    if share is None:
+        return MISSING
+    return f"{int(share * 1e5 + 1e-6) / 1e3:.5g} %" if share < 1 else "100 %"
+
+
+def show_percent(share: float | None) -> str:
+    """Three significant figures of any other share.
+
+    >>> show_percent(0.42529), show_percent(0.05)
+    ('42.5 %', '5 %')
+    """
+    return MISSING if share is None else f"{share * 100:.3g} %"
+
+
+def show_cores(cores: float | None) -> str:
+    """CPU in cores."""
+    return MISSING if cores is None else f"{cores:.2f}"
+
+
+def plural(number: int, one: str) -> str:
+    """``1 run``, ``1,200 runs``"""
+    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"

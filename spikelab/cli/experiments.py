@@ -69,7 +69,7 @@ from spikelab.run import RunOptions
 from spikelab.stack.base import Runtime
 from spikelab.stack.choice import current
 from spikelab.stores import InfluxDB
-from spikelab.units import show_duration
+from spikelab.units import plural, show_duration
 
 FreshOption = Annotated[
     bool, typer.Option("--fresh", help="start anew instead of going on where it was interrupted")
@@ -127,8 +127,7 @@ def say_what_comes(state: ExperimentState, seconds: Sequence[float]) -> None:
     if done or any(cell.attempts for cell in state.cells):
         say(f"going on with {state.experiment}: {done} of {len(state.cells)} runs are done")
     left = [s for cell, s in zip(state.cells, seconds, strict=True) if not cell.done]
-    runs = "1 run" if len(left) == 1 else f"{len(left)} runs"
-    say(f"{runs}, about {show_duration(sum(left))}")
+    say(f"{plural(len(left), 'run')}, about {show_duration(sum(left))}")
 
 
 def _run(

@@ -28,6 +28,7 @@ from spikelab.report import tables
 from spikelab.report.tables import show_rates
 from spikelab.results.experiment import CellState, ExperimentState, read_state
 from spikelab.results.run import RunRecord
+from spikelab.units import plural
 
 
 @command("import")
@@ -116,8 +117,7 @@ def _save(found: Sequence[Imported], objectives: Sequence[Objective]) -> list[Ru
         records.append(record)
     new = sum(record is None for record in earlier.values())
     there = len(found) - new
-    runs = "1 run" if new == 1 else f"{new} runs"
-    say(f"imported {runs}{f', {there} there already' if there else ''}")
+    say(f"imported {plural(new, 'run')}{f', {there} there already' if there else ''}")
     return records
 
 

@@ -48,7 +48,7 @@ from spikelab.statistics.pairs import (
     require_pairs,
     smallest_difference,
 )
-from spikelab.units import parse_fraction, show_seconds
+from spikelab.units import INFINITE, MISSING, parse_fraction, show_percent, show_seconds
 
 
 @dataclass(frozen=True)
@@ -398,18 +398,18 @@ def noise_sentence(record: ComparisonRecord, found: Sequence[Noise]) -> str:
 
 
 def figure(value: MetricValue, unit: MetricUnit) -> str:
-    """A figure for a person: ``21.2 ms``, ``99.8/s``, ``0.05 %``; ``∞``, or empty for none."""
+    """A figure for a person: ``21.2 ms``, ``99.8/s``, ``0.05 %``; ``∞``, or ``–`` for none."""
     if value is None:
-        return ""
+        return MISSING
     if value == "infinite":
-        return "∞"
+        return INFINITE
     match unit:
         case "s":
             return show_seconds(value)
         case "1/s":
             return f"{value:,.5g}/s"
         case "share":
-            return f"{value * 100:.3g} %"
+            return show_percent(value)
 
 
 def _advice(result: Result, margin: float) -> str:

@@ -273,7 +273,7 @@ def last_good_seconds(step: Step, good: int) -> float | None:
     if step.last_good_seconds is not None:
         return step.last_good_seconds
     if good and not step.failures:
-        return (step.ended - step.started).total_seconds()
+        return step.seconds
     return None
 
 

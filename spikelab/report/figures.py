@@ -39,7 +39,7 @@ from spikelab.results.experiment import CapacityAnswer
 from spikelab.results.run import Errors, RunRecord, Step
 from spikelab.series import RATES, Series
 from spikelab.signals import Colour, Signal
-from spikelab.units import show_seconds
+from spikelab.units import plural, show_count, show_rate, show_seconds, show_success
 
 # Below this part of its offered rate, a point says which rate was asked for.
 _FELL_SHORT = 0.98
@@ -48,6 +48,11 @@ _MOST_ABOVE = 1.5
 _PREDICTED_LINE: dict[str, Any] = {"linestyle": (0, (1, 2)), "linewidth": 1}
 _FILL: dict[Verdict, Any] = {"pass": "full", "fail": "none", "inconclusive": "left"}
 _MEANING = {"full": "passed", "none": "failed", "left": "inconclusive"}
+
+
+def _throughput(step: Step) -> float | None:
+    """Good answers a second, over the step's window and drain."""
+    return step.good / step.seconds if step.seconds > 0 else None
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ _SUCCESS = _Quantity(
     "Success over the achieved rate",
     "Share of the requests that got a good answer",
     "success",
-    words.success_text,
+    lambda step: step.success,
 )
 _P95 = _Quantity(
     "p95 over the achieved rate",
@@ -76,8 +81,15 @@ _THROUGHPUT = _Quantity(
     "Throughput over the achieved rate",
     "Good answers a second, those of the drain and its time included",
     "good answers / s",
-    words.throughput,
+    _throughput,
 )
+
+
+_SHOWN = {
+    _SUCCESS.title: show_success,
+    _P95.title: show_seconds,
+    _THROUGHPUT.title: show_rate,
+}
 
 
 def over_rate(
@@ -137,7 +149,7 @@ def _upwards(axes: Axes, quantity: _Quantity, slo: Sequence[str]) -> None:
     if quantity is _SUCCESS:
         low = min([axes.get_ylim()[0], *(each.limit for each in objectives)])
         axes.set_ylim(min(low, 0.98), 1.0 + (1 - min(low, 0.98)) * 0.06)
-        axes.yaxis.set_major_formatter(lambda value, _: words.share(round(min(value, 1.0), 6)))
+        axes.yaxis.set_major_formatter(lambda value, _: show_success(round(min(value, 1.0), 6)))
         axes.set_yticks([tick for tick in axes.get_yticks() if tick <= 1.0001])
     for each in objectives:
         limit_line(axes, each.limit)
@@ -233,9 +245,7 @@ def _spoken(quantity: _Quantity, curves: dict[str, list[Step]]) -> str:
     for name, steps in curves.items():
         values = [value for value in map(quantity.of, steps) if value is not None]
         if values:
-            shown = words.seconds if quantity is _P95 else words.share
-            if quantity is _THROUGHPUT:
-                shown = words.rate
+            shown = _SHOWN[quantity.title]
             of = f"{name}: " if name else ""
             said.append(f"{of}{shown(min(values))} to {shown(max(values))}")
     return "; ".join(said) + "."
@@ -287,7 +297,7 @@ def errors_by_class(steps: Sequence[Step]) -> Figure | None:
     def draw(axes: Axes) -> None:
         colours = [shade(signals.ERRORS_BY_CLASS.colours[name]) for name in names]
         bars = axes.barh(names, [total[name] for name in names], color=colours, height=0.55)
-        axes.bar_label(bars, [words.count(total[name]) for name in names], padding=3)
+        axes.bar_label(bars, [show_count(total[name]) for name in names], padding=3)
         axes.set_xlabel("failed requests")
         axes.grid(visible=False, axis="y")
         axes.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=6))
@@ -295,7 +305,7 @@ def errors_by_class(steps: Sequence[Step]) -> Figure | None:
         axes.margins(x=0.12)
         axes.set_ylim(-0.7, len(names) - 0.3)
 
-    listed = ", ".join(f"{name} {words.count(number)}" for name, number in total.items())
+    listed = ", ".join(f"{name} {show_count(number)}" for name, number in total.items())
     height = 1.0 + 0.34 * len(names)
     return drawn("Failures by class", f"Failed requests: {listed}.", draw, height=height)
 
@@ -543,7 +553,7 @@ def _pairs(record: ComparisonRecord, result: Result) -> Figure:
     higher = sum(b > a for a, b in pairs)
     about = (
         f"{_named(result)} of each pair of runs, joined by a line: "
-        f"{called(record.b, record.a)} is higher in {higher} of {words.plural(len(pairs), 'pair')}."
+        f"{called(record.b, record.a)} is higher in {higher} of {plural(len(pairs), 'pair')}."
     )
     return drawn("Pairs of runs", about, draw)
 
@@ -635,7 +645,7 @@ def by_cell(records: Sequence[RunRecord], slo: Sequence[str]) -> list[Figure]:
     rows = numbered(name for name, _ in points)
     if len(rows) > _MOST_NAMED:
         return []
-    success = _rows("Success", "success", rows, points, words.success_text, slo, "success")
+    success = _rows("Success", "success", rows, points, lambda step: step.success, slo, "success")
     p95 = _rows(
         "p95", "p95 of good answers", rows, points, lambda s: s.latency_seconds.p95, slo, "p95"
     )
@@ -674,13 +684,13 @@ def _rows(
         if key == "p95":
             log_seconds(axes, "x")
         else:
-            axes.xaxis.set_major_formatter(lambda value, _: words.share(value))
+            axes.xaxis.set_major_formatter(lambda value, _: show_success(value))
             axes.locator_params(axis="x", nbins=5)
             width = max(0.05, 1.05 * (1 - min(value for _, value, _ in known)))
             axes.set_xlim(1 - width, 1 + width / 20)
 
     ordered = sorted(value for _, value, _ in known)
-    shown = words.seconds if key == "p95" else words.share
+    shown = show_seconds if key == "p95" else show_success
     about = f"Of each run its {label}, a dot a repeat and a stroke at their median; the dashed line"
     about += f" is the objective. Between {shown(ordered[0])} and {shown(ordered[-1])}."
     return drawn(f"{title} by run", about, draw, height=1.1 + _SPREAD_ROW_INCHES * len(rows))
@@ -698,7 +708,7 @@ def predicted(records: Sequence[RunRecord]) -> list[Figure]:
             predicted_peak = told.established_least, told.established_peak, told.established_most
             held.append(_Told(*predicted_peak, peak, found[0].within))
         predicted_good = told.good_least, told.good, told.good_most
-        good.append(_Told(*predicted_good, step.requests - step.failures, found[1].within))
+        good.append(_Told(*predicted_good, step.good, found[1].within))
     if not good:
         return []
     return [

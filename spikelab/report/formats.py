@@ -215,7 +215,7 @@ def _latency(name: str) -> _Column:
 def _mean(of: Callable[[Step], float | None]) -> _Column:
     def value(record: RunRecord, totals: Totals) -> Cell:
         """Of the steps' means, weighted by their good answers."""
-        known = [(step.requests - step.failures, of(step)) for step in record.steps]
+        known = [(step.good, of(step)) for step in record.steps]
         weight = sum(number for number, figure in known if figure is not None)
         total = sum(number * figure for number, figure in known if figure is not None)
         return total / weight if weight else None
@@ -310,7 +310,7 @@ def _decided(subject: Subject) -> Iterator[TestCase]:
 
 
 def _step(record: RunRecord, step: Step) -> Iterator[TestCase]:
-    seconds = (step.ended - step.started).total_seconds()
+    seconds = step.seconds
     name = words.cell_of(record, step) + (f" #{step.repeat}" if step.repeat > 1 else "")
     for check in checks(step) or [ObjectiveCheck("no objective", "met", "")]:
         case = TestCase(

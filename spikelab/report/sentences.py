@@ -15,6 +15,7 @@ from spikelab.report.tables import Content, ReportTable, Word, held_sentence, la
 from spikelab.report.words import curves, missed
 from spikelab.results.lookup import Subject, SubjectKind
 from spikelab.results.run import Host, RunRecord, Step, Totals
+from spikelab.units import plural, show_count, show_rate, show_seconds, show_success
 
 if TYPE_CHECKING:
     from spikelab.results.comparison import ComparisonRecord
@@ -73,7 +74,7 @@ def _about(subject: Subject) -> list[tuple[str, str]]:
         ended = [record.ended for record in records if record.ended]
         said.append(("time", _times(begun, max(ended) if ended else None)))
     if len(records) > 1:
-        said.append(("runs", words.count(len(records))))
+        said.append(("runs", show_count(len(records))))
     if subject.slo:
         said.append(("objectives", "; ".join(subject.slo)))
     return said
@@ -127,7 +128,7 @@ def method(subject: Subject) -> list[str]:
 def _how_compared(record: "ComparisonRecord", spoiled: Sequence[RunRecord]) -> list[str]:
     no_result = {each.testid for each in spoiled}
     a, b = (
-        words.plural(sum(run not in no_result for run in side.runs), "run")
+        plural(sum(run not in no_result for run in side.runs), "run")
         for side in (record.a, record.b)
     )
     taken = {
@@ -152,10 +153,10 @@ def _how_run(subject: Subject) -> str:
         return f"One run of the plan {subject.plan}."
     repeats = max((cell.repeat for cell in state.cells), default=1)
     order = {"abba": "turned round in every repeat (ABBA)", "blocks": "shuffled in every repeat"}
-    said = f"{words.plural(number, 'run')} of the plan {subject.plan}"
+    said = f"{plural(number, 'run')} of the plan {subject.plan}"
     said += f", up to {repeats} repeats" if repeats > 1 else ""
     if subject.kind == "capacity":
-        return f"{words.plural(number, 'run')} of the plan {subject.plan}, one a step."
+        return f"{plural(number, 'run')} of the plan {subject.plan}, one a step."
     if number > 1 and state.order in (*order, "as-written"):
         said += f"; their order was {order.get(state.order, 'as written')}"
         said += f" (seed {state.seed})" if state.seed is not None else ""
@@ -236,7 +237,7 @@ def limits(subject: Subject) -> list[str]:
     limited = [record for record in records if record.generator.limited]
     if limited:
         said.append(
-            f"The driver was short of CPU in {words.plural(len(limited), 'run')}: what they "
+            f"The driver was short of CPU in {plural(len(limited), 'run')}: what they "
             "measured may be the driver."
         )
     if subject.kind in ("sweep", "runs") and len(records) > 1:
@@ -269,7 +270,7 @@ def _unfinished(subject: Subject) -> list[str]:
         why = f": {state.reason}" if state.reason else ""
         said.append(f"It is not finished ({state.state}{why}).")
     if missing:
-        said.append(f"{missing} of {words.plural(len(state.cells), 'run')} are not done.")
+        said.append(f"{missing} of {plural(len(state.cells), 'run')} are not done.")
     return said
 
 
@@ -339,9 +340,9 @@ def _run_sentence(record: RunRecord) -> str:
     totals = Totals.of(record.steps)
     due = totals.requests + totals.dropped
     figures = (
-        f"{words.count(due)} requests were due, "
-        f"{words.share(totals.success)} got a good answer, "
-        f"p95 at worst {words.seconds(totals.latency.p95)}"
+        f"{show_count(due)} requests were due, "
+        f"{show_success(totals.success)} got a good answer, "
+        f"p95 at worst {show_seconds(totals.latency.p95)}"
     )
     if set(verdicts) == {"pass"}:
         met = "met their objectives" if any(step.slo for step in record.steps) else "passed"
@@ -372,24 +373,24 @@ def _undecided(step: Step) -> str:
 
 
 def _step_sentence(record: RunRecord, step: Step) -> str:
-    good = step.requests - step.failures
+    good = step.good
     if step.start_spread_seconds is not None:
-        parts = [f"{words.count(good)} of {words.count(step.requests)} users got a good answer"]
+        parts = [f"{show_count(good)} of {show_count(step.requests)} users got a good answer"]
         last = last_answer([step])
         if last is not None:
-            parts.append(f"the last of them came after {words.seconds(last)}")
+            parts.append(f"the last of them came after {show_seconds(last)}")
         held, predicted = record.connections.established_peak, record.connections.predicted
         if held is not None and predicted is not None:
             parts.append(
-                f"{words.count(held)} connections were established at most, "
-                f"{words.count(predicted)} are what the settings can hold"
+                f"{show_count(held)} connections were established at most, "
+                f"{show_count(predicted)} are what the settings can hold"
             )
     else:
         parts = [
-            f"{words.rate(step.started_rate)}/s"
-            + (f" of {words.rate(step.offered_rate)}/s offered" if step.offered_rate else ""),
-            f"{words.share(words.success_text(step))} good answers",
-            f"p95 {words.seconds(step.latency_seconds.p95)}",
+            f"{show_rate(step.started_rate)}/s"
+            + (f" of {show_rate(step.offered_rate)}/s offered" if step.offered_rate else ""),
+            f"{show_success(step.success)} good answers",
+            f"p95 {show_seconds(step.latency_seconds.p95)}",
         ]
     sentence = _capital(", ".join(parts)) + "."
     if step.verdict == "fail" and missed(step):
@@ -408,7 +409,7 @@ def _counted(records: Sequence[RunRecord]) -> str:
             for step in record.steps:
                 worst.setdefault(words.cell_of(record, step), []).extend(missed(step))
     named = [f"{name} ({lines[0]})" for name, lines in worst.items() if lines][:_VERDICT_MOST_NAMED]
-    sentence = f"Of {words.plural(len(records), 'run')} {said}"
+    sentence = f"Of {plural(len(records), 'run')} {said}"
     sentence += f": {'; '.join(named)}." if named else "."
     return sentence + tables.sentence(records)
 

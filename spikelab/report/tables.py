@@ -71,7 +71,7 @@ from spikelab.results.run import (
 )
 from spikelab.settings import SettingValue, load_target_declaration
 from spikelab.stack.base import ComponentStatus
-from spikelab.units import show_seconds
+from spikelab.units import MISSING, show_cores, show_count, show_rate, show_seconds, show_success
 
 VERDICT_COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 _MOST_WAVES = 6
@@ -128,7 +128,7 @@ def _figures(record: RunRecord) -> dict[str, str]:
 
 def _step_figures(step: Step) -> dict[str, str]:
     latency = step.latency_seconds
-    good = step.requests - step.failures
+    good = step.good
     figures = {
         "requests": f"{step.requests:,} ({good:,} good, {step.failures:,} failed)",
         **_pace(step),
@@ -164,7 +164,7 @@ def _last(step: Step, good: int) -> dict[str, str]:
     answered = last_good_seconds(step, good)
     if answered is not None:
         return {"last answer": f"after {show_seconds(answered)}"}
-    return {"last user": f"done after {show_seconds((step.ended - step.started).total_seconds())}"}
+    return {"last user": f"done after {show_seconds(step.seconds)}"}
 
 
 def _pace(step: Step) -> dict[str, str]:
@@ -450,14 +450,10 @@ def _phase_table_cells(step: Step, components: Sequence[str]) -> list[str]:
         *(show_seconds(v) for v in (latency.p50, latency.p99, latency.max)),
         show_seconds(step.latency_mean_seconds),
         "" if outside is None else f"{outside:.0%}",
-        *(_cores(step.component_cpu.get(name)) for name in components),
-        _cores(step.generator.cpu),
+        *(show_cores(step.component_cpu.get(name)) for name in components),
+        show_cores(step.generator.cpu),
         step.verdict,
     ]
-
-
-def _cores(cores: float | None) -> str:
-    return "" if cores is None else f"{cores:.2f}"
 
 
 _FIGURES = ("established", "good", "last answer", "failures")
@@ -624,10 +620,10 @@ def _metrics(record: ComparisonRecord) -> ReportTable:
             _named(result),
             figure(result.a, result.unit),
             figure(result.b, result.unit),
-            words.NONE if result.ratio is None else f"×{result.ratio:.3f}",
-            words.NONE if result.low is None else f"{result.low:.3f} to {result.high:.3f}",
+            MISSING if result.ratio is None else f"×{result.ratio:.3f}",
+            MISSING if result.low is None else f"{result.low:.3f} to {result.high:.3f}",
             str(len(result.pairs)),
-            result.verdict or words.NONE,
+            result.verdict or MISSING,
         )
         for result in record.results
     ]
@@ -646,8 +642,8 @@ def _advice(record: ComparisonRecord) -> ReportTable | None:
     rows = [
         (
             _named(result),
-            words.count(result.advice.pairs_needed) if result.advice.pairs_needed else "over 1,000",
-            words.count(result.advice.more_pairs),
+            show_count(result.advice.pairs_needed) if result.advice.pairs_needed else "over 1,000",
+            show_count(result.advice.more_pairs),
             f"{(result.advice.smallest_difference - 1) * 100:.3g} %",
         )
         for result in record.results
@@ -666,10 +662,10 @@ def _compared_noise(noise: list[Noise], margin: float) -> ReportTable:
         (
             label(each.metric),
             str(each.pairs),
-            words.NONE
+            MISSING
             if each.smallest_difference is None
             else f"{(each.smallest_difference - 1) * 100:.3g} %",
-            words.NONE if each.pairs_needed is None else words.count(each.pairs_needed),
+            MISSING if each.pairs_needed is None else show_count(each.pairs_needed),
             each.reason or "",
         )
         for each in noise
@@ -681,13 +677,13 @@ def _compared_noise(noise: list[Noise], margin: float) -> ReportTable:
 
 
 _TITLE = "Predicted and measured"
-_WITHIN = {True: "yes", False: "no", None: words.NONE}
+_WITHIN = {True: "yes", False: "no", None: MISSING}
 
 
 def of_run(record: RunRecord) -> ReportTable | None:
     """A row a figure; None without a prediction."""
     rows = [
-        (check.name, check.measured or words.NONE, check.predicted, _WITHIN[check.within])
+        (check.name, check.measured or MISSING, check.predicted, _WITHIN[check.within])
         for check in checks(record)
     ]
     return (
@@ -736,22 +732,22 @@ _COLUMNS: dict[str, _Row] = {
     "step": words.cell_of,
     "repeat": lambda record, step: str(step.repeat),
     "verdict": lambda record, step: step.verdict if record.valid else "invalid",
-    "offered/s": lambda record, step: words.rate(step.offered_rate),
-    "started/s": lambda record, step: words.rate(step.started_rate),
-    "achieved/s": lambda record, step: words.rate(step.achieved_rate),
-    "goodput/s": lambda record, step: words.rate(step.goodput),
-    "requests": lambda record, step: words.count(step.requests),
-    "failed": lambda record, step: words.count(step.failures),
-    "dropped": lambda record, step: words.count(step.dropped),
-    "success": lambda record, step: words.share(words.success_text(step)),
-    "p50": lambda record, step: words.seconds(step.latency_seconds.p50),
-    "p90": lambda record, step: words.seconds(step.latency_seconds.p90),
-    "p95": lambda record, step: words.seconds(step.latency_seconds.p95),
-    "p99": lambda record, step: words.seconds(step.latency_seconds.p99),
-    "p99.9": lambda record, step: words.seconds(step.latency_seconds.p99_9),
-    "max": lambda record, step: words.seconds(step.latency_seconds.max),
-    "drain": lambda record, step: words.seconds(step.drain_seconds),
-    "driver CPU": lambda record, step: words.cores(step.generator.cpu),
+    "offered/s": lambda record, step: show_rate(step.offered_rate),
+    "started/s": lambda record, step: show_rate(step.started_rate),
+    "achieved/s": lambda record, step: show_rate(step.achieved_rate),
+    "goodput/s": lambda record, step: show_rate(step.goodput),
+    "requests": lambda record, step: show_count(step.requests),
+    "failed": lambda record, step: show_count(step.failures),
+    "dropped": lambda record, step: show_count(step.dropped),
+    "success": lambda record, step: show_success(step.success),
+    "p50": lambda record, step: show_seconds(step.latency_seconds.p50),
+    "p90": lambda record, step: show_seconds(step.latency_seconds.p90),
+    "p95": lambda record, step: show_seconds(step.latency_seconds.p95),
+    "p99": lambda record, step: show_seconds(step.latency_seconds.p99),
+    "p99.9": lambda record, step: show_seconds(step.latency_seconds.p99_9),
+    "max": lambda record, step: show_seconds(step.latency_seconds.max),
+    "drain": lambda record, step: show_seconds(step.drain_seconds),
+    "driver CPU": lambda record, step: show_cores(step.generator.cpu),
 }
 _TEXT_COLUMNS = 4
 
@@ -763,7 +759,7 @@ def raw(records: Sequence[RunRecord]) -> ReportTable:
     kept = [
         name
         for place, name in enumerate(_COLUMNS)
-        if place < _TEXT_COLUMNS or any(cell not in (words.NONE, "0") for cell in cells[name])
+        if place < _TEXT_COLUMNS or any(cell not in (MISSING, "0") for cell in cells[name])
     ]
     if all(step.repeat == 1 for _, step in pairs):
         kept.remove("repeat")
@@ -810,11 +806,11 @@ def _steps(record: RunRecord) -> ReportTable:
     rows = [
         (
             step.name,
-            words.count(step.requests),
-            words.rate(step.started_rate),
-            words.share(words.success_text(step)),
+            show_count(step.requests),
+            show_rate(step.started_rate),
+            show_success(step.success),
             *(
-                words.seconds(getattr(step.latency_seconds, key))
+                show_seconds(getattr(step.latency_seconds, key))
                 for key in ("p50", "p95", "p99", "max")
             ),
             step.verdict,
@@ -829,21 +825,21 @@ def _server(record: RunRecord) -> list[tuple[str, str]]:
     held, waited = record.connections, record.queue_wait_seconds
     rows = []
     if held.established_peak is not None:
-        rows.append(("connections established at most", words.count(held.established_peak)))
-        rows.append(("connections the settings can hold", words.count(held.predicted)))
+        rows.append(("connections established at most", show_count(held.established_peak)))
+        rows.append(("connections the settings can hold", show_count(held.predicted)))
         rows.append(
             (
                 "accept queue at most",
-                f"{words.count(held.accept_queue_peak)} of {words.count(held.accept_queue_limit)}",
+                f"{show_count(held.accept_queue_peak)} of {show_count(held.accept_queue_limit)}",
             )
         )
-        rows.append(("connection attempts at a full queue", words.count(held.listen_overflows)))
+        rows.append(("connection attempts at a full queue", show_count(held.listen_overflows)))
     if waited.max is not None:
         rows.append(
             (
                 "wait for a worker thread",
-                f"p50 {words.seconds(waited.p50)}, p99 {words.seconds(waited.p99)}, "
-                f"max {words.seconds(waited.max)}",
+                f"p50 {show_seconds(waited.p50)}, p99 {show_seconds(waited.p99)}, "
+                f"max {show_seconds(waited.max)}",
             )
         )
     return rows
@@ -861,9 +857,9 @@ def rates_key(records: Sequence[RunRecord]) -> ReportTable | None:
                 (
                     name,
                     f"{rate:,.15g}",
-                    _beside(words.rate(step.achieved_rate) for step in steps),
-                    _beside(words.share(words.success_text(step)) for step in steps),
-                    _beside(words.seconds(step.latency_seconds.p95) for step in steps),
+                    _beside(show_rate(step.achieved_rate) for step in steps),
+                    _beside(show_success(step.success) for step in steps),
+                    _beside(show_seconds(step.latency_seconds.p95) for step in steps),
                     outcome(steps),
                 )
             )
@@ -892,18 +888,18 @@ def _cell(record: RunRecord) -> list[str]:
     return [
         words.run_of(record),
         str(step.repeat),
-        words.count(totals.requests),
-        words.share(totals.success),
-        words.seconds(totals.latency.p95),
-        words.seconds(last_answer(record.steps)),
-        words.count(record.connections.established_peak),
+        show_count(totals.requests),
+        show_success(totals.success),
+        show_seconds(totals.latency.p95),
+        show_seconds(last_answer(record.steps)),
+        show_count(record.connections.established_peak),
         record.verdict,
     ]
 
 
 def last_answer(steps: Iterable[Step]) -> float | None:
     """The last good answer since its step's start, in seconds; None where that is not known."""
-    known = (last_good_seconds(step, step.requests - step.failures) for step in steps)
+    known = (last_good_seconds(step, step.good) for step in steps)
     return max((seconds for seconds in known if seconds is not None), default=None)
 
 
@@ -963,11 +959,11 @@ def _searched_steps(answer: CapacityAnswer) -> ReportTable:
         (
             str(number),
             f"{step.value:,.6g}",
-            words.rate(step.started_rate),
-            words.rate(step.achieved_rate),
-            words.share(step.success),
-            words.seconds(step.latency_seconds.p95),
-            words.seconds(step.latency_seconds.p99),
+            show_rate(step.started_rate),
+            show_rate(step.achieved_rate),
+            show_success(step.success),
+            show_seconds(step.latency_seconds.p95),
+            show_seconds(step.latency_seconds.p99),
             step.verdict,
             step.why,
         )
@@ -980,12 +976,12 @@ def _overload(found: OverloadAnswer) -> ReportTable:
     back = "not seen" if found.recovery_seconds is None else f"{found.recovery_seconds:.0f} s"
     rows = [
         ("outcome", found.outcome),
-        ("offered", f"{words.rate(found.rate)}/s, {found.factor:g} times the capacity"),
-        ("good within the SLO", f"{words.rate(found.goodput)}/s"),
-        ("refused at once", words.share(found.refused_share)),
-        ("timed out or dropped", words.share(found.timed_out_share)),
-        ("p95", words.seconds(found.latency_seconds.p95)),
-        (f"recovered at {words.rate(found.recovery_rate)}/s after", back),
+        ("offered", f"{show_rate(found.rate)}/s, {found.factor:g} times the capacity"),
+        ("good within the SLO", f"{show_rate(found.goodput)}/s"),
+        ("refused at once", show_success(found.refused_share)),
+        ("timed out or dropped", show_success(found.timed_out_share)),
+        ("p95", show_seconds(found.latency_seconds.p95)),
+        (f"recovered at {show_rate(found.recovery_rate)}/s after", back),
     ]
     return ReportTable("Overload", ("", ""), rows)
 
@@ -1013,7 +1009,7 @@ def _builds(records: Sequence[RunRecord]) -> list[ReportTable]:
     for record in records:
         target = record.target
         files = ", ".join(file.partition("@")[0] for file in target.compose)
-        build = (target.image or target.build or words.NONE, files or words.NONE)
+        build = (target.image or target.build or MISSING, files or MISSING)
         found.setdefault(build, []).append(record)
     if len(found) < 2:
         return []
@@ -1127,7 +1123,7 @@ def _defaults() -> _Settings:
 
 def _shown(value: SettingValue | None) -> str:
     if value is None:
-        return words.NONE
+        return MISSING
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -10,53 +10,12 @@ from spikelab.comparison.pairing import show_place
 from spikelab.experiments.sweep import Rates, by_variant, only_rates_differ
 from spikelab.judge import started_enough, with_drops
 from spikelab.objectives import parse_objective
-from spikelab.results.run import RunRecord, Step, success_share
-from spikelab.units import show_seconds
-
-NONE = "–"
-
-
-def count(number: float | None) -> str:
-    return NONE if number is None else f"{number:,.0f}"
-
-
-def rate(number: float | None) -> str:
-    """Four digits, plain.
-
-    >>> rate(1234.5), rate(99.87), rate(None)
-    ('1,234', '99.9', '–')
-    """
-    if number is None:
-        return NONE
-    return f"{number:,.1f}".removesuffix(".0") if number < 1000 else f"{number:,.0f}"
-
-
-def share(part: float | None) -> str:
-    """Never rounded up to 100 %.
-
-    >>> share(1.0), share(0.99999999), share(0.5)
-    ('100 %', '99.999 %', '50 %')
-    """
-    if part is None:
-        return NONE
-    return f"{int(part * 1e5 + 1e-6) / 1e3:.5g} %" if part < 1 else "100 %"
-
-
-def seconds(number: float | None) -> str:
-    """A percentile without a value is none, not infinite: there was no good answer."""
-    return NONE if number is None else show_seconds(number)
-
-
-def cores(number: float | None) -> str:
-    return NONE if number is None else f"{number:.2f}"
+from spikelab.results.run import RunRecord, Step
+from spikelab.units import show_rate, show_seconds, show_success
 
 
 def listed(values: Mapping[str, object]) -> str:
     return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def plural(number: int, one: str) -> str:
-    return f"{number:,} {one}" if number == 1 else f"{number:,} {one}s"
 
 
 def joined(words: Sequence[str]) -> str:
@@ -78,17 +37,6 @@ def run_of(record: RunRecord) -> str:
         return cell_of(record, record.steps[0])
     parts = [record.variant, show_place(record.values)]
     return " ".join(filter(None, parts)) or record.testid
-
-
-def success_text(step: Step) -> float | None:
-    """Share of the requests that were due, dropped ones included, that got a good answer."""
-    return success_share(step.requests, step.failures, step.dropped)
-
-
-def throughput(step: Step) -> float | None:
-    """Good answers a second, over the step's window and drain."""
-    seconds = (step.ended - step.started).total_seconds()
-    return (step.requests - step.failures) / seconds if seconds > 0 else None
 
 
 @dataclass(frozen=True)
@@ -147,7 +95,7 @@ class ObjectiveCheck:
 
 def checks(step: Step) -> list[ObjectiveCheck]:
     """Of an open loop whether its rate was held, and every objective of the step."""
-    success = success_text(step) or 0.0
+    success = step.success or 0.0
     latency = with_drops(step.latency_with_failures_seconds, step.requests, step.dropped)
     found = []
     for text in step.slo:
@@ -167,12 +115,12 @@ def missed(step: Step) -> list[str]:
 
 def _seen(key: str, value: float | None) -> str:
     if key == "success":
-        return share(value)
+        return show_success(value)
     return "failures reach it" if value is None else show_seconds(value)
 
 
 def _rate_held(step: Step, objectives_met: bool) -> ObjectiveCheck:
-    started = f"{rate(step.started_rate)} of {rate(step.offered_rate)}/s started"
+    started = f"{show_rate(step.started_rate)} of {show_rate(step.offered_rate)}/s started"
     if not started_enough(step):
         return ObjectiveCheck(RATE_HELD, "missed", f"only {started}")
     if step.verdict == "fail" and objectives_met:

@@ -189,6 +189,21 @@ class Step(Kept):
     verdict: Verdict
 
     @property
+    def good(self) -> int:
+        """Requests that got a good answer."""
+        return self.requests - self.failures
+
+    @property
+    def success(self) -> float | None:
+        """See success_share."""
+        return success_share(self.requests, self.failures, self.dropped)
+
+    @property
+    def seconds(self) -> float:
+        """From its start to its last answer."""
+        return (self.ended - self.started).total_seconds()
+
+    @property
     def outside_server_share(self) -> float | None:
         """What part of the mean latency the target's own timer does not see: network, proxies and
         queues. (Means subtract; percentiles do not.)"""

@@ -14,7 +14,6 @@ from spikelab.report import sentences, style, tables
 from spikelab.report.figures import by_cell, predicted
 from spikelab.report.formats import FORMATS, rendered
 from spikelab.report.tables import settings, show_sweep
-from spikelab.report.words import NONE, success_text
 from spikelab.results.comparison import ComparisonRecord, Side
 from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.lookup import Subject, find
@@ -29,6 +28,7 @@ from spikelab.results.run import (
     Totals,
 )
 from spikelab.settings import load_target_declaration
+from spikelab.units import MISSING
 from tests.support.records import START, plain_record, plain_step
 
 FAST = dict.fromkeys(Latency.model_fields, 0.1)
@@ -119,7 +119,7 @@ def test_builds_of_the_target_are_named_where_they_differ() -> None:
     table = settings(records)[-1]
     assert table.title == "Builds of the target that differ between the runs"
     rows = [(row[0], row[2]) for row in table.rows]
-    assert rows == [("off", NONE), ("off-3", "docker-compose.replicas.yml")]
+    assert rows == [("off", MISSING), ("off-3", "docker-compose.replicas.yml")]
     assert not any("Builds" in table.title for table in settings(records[:1]))
 
 
@@ -300,7 +300,7 @@ def test_without_an_objective_it_says_what_passed() -> None:
 
 def test_a_dropped_request_is_no_success() -> None:
     step = answered(dropped=1000)
-    assert success_text(step) == Totals.of([step]).success == 0.5
+    assert step.success == Totals.of([step]).success == 0.5
     subject = only(run(1, step))
     head, row = rendered(subject, "csv").splitlines()
     assert row.split(",")[head.split(",").index("success")] == "0.5"
