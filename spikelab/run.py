@@ -1,7 +1,8 @@
-"""One run from its plan to its record: prepare, drive, measure, judge, save."""
+"""One run: its record is opened, the load driven, its figures taken, the record closed.
 
-# - Cells: the runs that an experiment is made of.
-# - What is checked before any load: the stack, the target's address, this machine's limits.
+Before any load: the stack is there, the target's address is allowed, this machine carries it.
+"""
+
 import ipaddress
 import secrets
 import signal
@@ -16,25 +17,22 @@ import psutil
 
 from spikelab import paths
 from spikelab.console import say, warn
-from spikelab.drivers.base import Job
-from spikelab.drivers.choice import driver_of
+from spikelab.drivers import driver_of
+from spikelab.drivers.base import PhaseSummary, Run, resolved_url
 from spikelab.drivers.k6 import DASHBOARD_URL
 from spikelab.drivers.process import DriverProcess, Usage
 from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError, UsageError
 from spikelab.history import mark_aborted, write_history
 from spikelab.judge import generator_limited, judge_run
 from spikelab.live import LiveRun, RunProgress
-from spikelab.machine import Cores, host_record, most_users
+from spikelab.machine import host_record, most_users
 from spikelab.measure import RunFigures, TargetBefore
 from spikelab.plans.model import Plan, Variant
-from spikelab.plans.parameters import PROXY_PREFIX
 from spikelab.prediction.check import fill_prediction
 from spikelab.results.run import (
-    ConnectionPolicy,
     Connections,
     Generator,
     RunRecord,
-    Scalar,
     TargetRecord,
     now,
     write_json,
@@ -42,14 +40,13 @@ from spikelab.results.run import (
 from spikelab.series import keep_series
 from spikelab.settings import (
     DATABASE,
-    Endpoints,
     SettingValue,
     load_stack_settings,
     load_target_declaration,
     target_settings_of,
 )
-from spikelab.stack.base import RunningBuild, Runtime, TargetBuild
-from spikelab.stores import InfluxDB, Prometheus, Stores, await_beat
+from spikelab.stack.base import RunningBuild, Runtime
+from spikelab.stores import InfluxDB, Prometheus, await_beat
 from spikelab.target import ConnectionCapacity, TargetView, prepare_target
 
 
@@ -63,241 +60,193 @@ class RunOptions:
     own_target_elsewhere: bool = False
 
 
-@dataclass(frozen=True)
-class Cell:
-    """One run: the values of the plan's parameters that it changes, its variant, all settings of
-    the lab's own target, its repeat (from 1), and the experiment it belongs to; the target's build
-    (None: the lab's own), and the CPUs of driver and target (None: they share all). `fresh`: it
-    begins with a restart of the target, whatever runs."""
+def execute(run: Run) -> RunRecord:
+    """Runs it once and returns its saved record.
 
-    variant: Variant | None
-    settings: Mapping[str, SettingValue]
-    repeat: int
-    experiment: str | None
-    values: Mapping[str, Scalar]
-    build: TargetBuild | None = None
-    cores: Cores | None = None
-    fresh: bool = False
-
-    @property
-    def variant_name(self) -> str | None:
-        return self.variant.name if self.variant else None
-
-
-class Run:
-    """One cell of a plan, to be run once."""
-
-    def __init__(
-        self, runtime: Runtime, plan: Plan, options: RunOptions, cell: Cell, stores: Stores
-    ) -> None:
-        """`stores`: those without which it is no result; `gone` are those that it lost."""
-        self.runtime = runtime
-        self.stores = stores
-        self.gone: list[str] = []
-        self.options = options
-        self.cell = cell
-        self.plan = plan.model_copy(update={"phases": plan.phases_of(cell.repeat)})
-        self.driver = driver_of(plan.driver)
-        self.testid = identity(plan.name)
-        self.own_target = not plan.foreign_urls
-        self.endpoints = runtime.endpoints()
-        self.prometheus = Prometheus(self.endpoints.prometheus)
-        self.influxdb = InfluxDB(self.endpoints.influxdb) if self.endpoints.influxdb else None
-        self.sinks = self._sinks()
-        self.view: TargetView | None = None
-        self.capacity: ConnectionCapacity | None = None
-
-    def go(self) -> RunRecord:
-        """Runs it and returns its saved record.
-
-        Raises LabError when it could not be run, RunInterruptedError when the user stopped it;
-        a record that was begun is closed in both cases.
-        """
-        if self.own_target:
-            cell = self.cell
-            self.view = prepare_target(
-                self.runtime, cell.settings, cell.build, cell.cores, fresh=cell.fresh
-            )
-            self.capacity = self.view.capacity()
-            self._warn_about_accept_count()
-        await_beat(self.prometheus)
-        record = self._new_record()
-        fill_prediction(record, self.plan, self.capacity)
-        try:
-            record.save()
-            say(f"run {self.testid}")
-            self._drive(record)
-        except KeyboardInterrupt as error:
-            with _uninterrupted():
-                self._abort(record, "interrupted by the user")
-            raise RunInterruptedError(
-                f"interrupted: {paths.shown(record.folder / 'run.json')} is closed as incomplete"
-            ) from error
-        except Exception as error:
-            self._abort(record, str(error))
-            raise
-        return record
-
-    def _sinks(self) -> list[str]:
-        sinks = self.plan.effective_sinks
-        if "influxdb" in sinks and self.influxdb is None:
-            warn("InfluxDB is not running: this run keeps no raw samples, so it shows no waves")
-            return [sink for sink in sinks if sink != "influxdb"]
-        return list(sinks)
-
-    def _warn_about_accept_count(self) -> None:
-        if self.capacity and self.capacity.accept_queue_limit < self.capacity.accept_count:
-            warn(
-                f"accept-count {self.capacity.accept_count} is effectively "
-                f"{self.capacity.accept_queue_limit}: net.core.somaxconn limits it"
-            )
-
-    def _new_record(self) -> RunRecord:
-        own = self.own_target
-        made_from = self.runtime.target_build() if own else RunningBuild()
-        url = resolved_url(self.plan.target.url, self.endpoints)
-        return RunRecord(
-            testid=self.testid,
-            plan=self.plan.name,
-            labels=dict(self.options.labels),
-            driver=self.plan.driver,
-            started=now(),
-            reasons=["still running"],
-            experiment=self.cell.experiment,
-            values=dict(self.cell.values),
-            sinks=self.sinks,
-            target=TargetRecord(
-                url=_without_credentials(url),
-                settings=dict(self.cell.settings),
-                effective=self.view.effective_settings() if self.view else {},
-                runtime=self.runtime.name if own else None,
-                image=made_from.image,
-                build=made_from.build,
-                compose=list(made_from.compose),
-            ),
-            connections=Connections(policy=self._policy()),
-            host=host_record(self.cell.cores, self.runtime.limits()),
+    Raises LabError when it could not be run, RunInterruptedError when the user stopped it;
+    a record that was begun is closed in both cases.
+    """
+    view, capacity = _prepare(run)
+    record = open_record(run, view)
+    fill_prediction(record, run.plan, capacity)
+    try:
+        record.save()
+        say(f"run {run.testid}")
+        before = TargetBefore.of(view)
+        happened, driver, components = _drive(run, record)
+        cell = run.cell
+        figures = RunFigures(
+            record, run.plan, cell.variant, cell.repeat, run.prometheus, run.influxdb
         )
-
-    def _policy(self) -> ConnectionPolicy:
-        return "keep-alive" if self.plan.request.keep_alive else "close"
-
-    def _drive(self, record: RunRecord) -> None:
-        baseline = TargetBefore.of(self.view)
-        sees = self.runtime.driver_endpoints()
-        url = resolved_url(self.plan.target.url, sees)
-        # The driver alone reads it: headers may hold a token.
-        write_json(record.folder / "plan.json", self._resolved_plan(url, sees), mode=0o600)
-        job = Job(self.plan, self.testid, url, sees, self.sinks, self.options.live)
-        command = self.driver.command(self.runtime, job)
-        if self.cell.cores:
-            command = self.runtime.driver_on(command, self.cell.cores)
-        version = self.driver.version(self.runtime, self.testid)
-        if self.options.live:
-            say(f"k6's own dashboard: {DASHBOARD_URL}")
-        log = record.folder / f"{self.driver.name}.log"
-        components = self._watch_components()
-        record.started = now()
-        process = DriverProcess(command, log)
-        try:
-            code = self._watch(process, record.host.driver_cpus)
-        except BaseException:
-            with _uninterrupted():
-                process.stop()
-            raise
-        finally:
-            record.ended = now()
-            for usage in components.values():
-                usage.stop()
-            self._measure_generator(record, process.usage, version)
-            self.driver.remove_secrets(record.folder)
-        failed = self.driver.why_failed(code, log)
-        if failed:
-            raise LabError(failed)
-        happened = self.driver.read_summary(record.folder, self.plan.phases)
-        variant, repeat = self.cell.variant_name, self.cell.repeat
-        figures = RunFigures(record, self.plan, variant, repeat, self.prometheus, self.influxdb)
-        figures.fill_steps(happened, process.usage, components)
-        figures.fill_target(self.view, self.capacity, baseline)
+        figures.fill_steps(happened, driver, components)
+        figures.fill_target(view, capacity, before)
         figures.note_gaps()
-        self.gone = self.stores.missing()
-        gone = [f"{name} went away during the run" for name in self.gone]
-        self._close(record, [*figures.reasons, *gone])
+        run.gone = run.stores.missing()
+        gone = [f"{name} went away during the run" for name in run.gone]
+        close_record(record, [*figures.reasons, *gone], run.prometheus, run.influxdb)
+    except KeyboardInterrupt as error:
+        with _uninterrupted():
+            _abort(run, record, "interrupted by the user")
+        raise RunInterruptedError(
+            f"interrupted: {paths.shown(record.folder / 'run.json')} is closed as incomplete"
+        ) from error
+    except Exception as error:
+        _abort(run, record, str(error))
+        raise
+    return record
 
-    def _resolved_plan(self, url: str, sees: Endpoints) -> dict[str, object]:
-        """The hand-over to a driver's script (LAB_PLAN); see docs/plans.md."""
-        resolved = self.plan.model_dump(mode="json", include={"driver", "request", "phases", "slo"})
-        for phase in resolved["phases"]:
-            phase["url"] = phase["url"] and resolved_url(phase["url"], sees)
-        return {
-            "schema": 1,
-            "testid": self.testid,
-            "plan": self.plan.name,
-            "target": {"url": url},
-            **resolved,
-            "summary": self.runtime.driver_path(self.driver.summary_file, self.testid),
-            "events": {"url": sees.influxdb, "database": DATABASE} if self.influxdb else None,
-        }
 
-    def _watch_components(self) -> dict[str, Usage]:
-        if not self.own_target:
-            return {}
-        return {
-            name: Usage(partial(psutil.Process, pid), waits=False)
-            for name, pid in self.runtime.process_ids().items()
-        }
+def _prepare(run: Run) -> tuple[TargetView | None, ConnectionCapacity | None]:
+    """Brings the lab's own target to the run's settings, and waits for Prometheus."""
+    if "influxdb" in run.plan.effective_sinks and run.influxdb is None:
+        warn("InfluxDB is not running: this run keeps no raw samples, so it shows no waves")
+    view = capacity = None
+    if run.own_target:
+        view = prepare_target(run.runtime, run.settings, run.build, run.cores, fresh=run.fresh)
+        capacity = view.capacity()
+        if capacity and capacity.accept_queue_limit < capacity.accept_count:
+            warn(
+                f"accept-count {capacity.accept_count} is effectively "
+                f"{capacity.accept_queue_limit}: net.core.somaxconn limits it"
+            )
+    await_beat(run.prometheus)
+    return view, capacity
 
-    def _watch(self, process: DriverProcess, cpus: int) -> int:
-        sockets = f"{self.endpoints.sockets}/metrics" if self.view else None
-        plan = self.plan
-        live = LiveRun(plan, self.testid, self.prometheus, self.influxdb, cpus)
-        with RunProgress(self.testid, plan, self.prometheus, sockets) as bar:
 
-            def tick() -> None:
-                # A store that does not answer in between is no reason to stop.
-                with suppress(LabError):
-                    live.tick(process.usage)
-                    bar.tick(live.phase_now())
+def open_record(run: Run, view: TargetView | None) -> RunRecord:
+    """The record of a run that begins now, not saved yet. `view`: of the lab's own target."""
+    own = run.own_target
+    made_from = run.runtime.target_build() if own else RunningBuild()
+    return RunRecord(
+        testid=run.testid,
+        plan=run.plan.name,
+        labels=dict(run.labels),
+        driver=run.plan.driver,
+        started=now(),
+        reasons=["still running"],
+        experiment=run.experiment,
+        values=dict(run.cell.values),
+        sinks=run.sinks,
+        target=TargetRecord(
+            url=_without_credentials(resolved_url(run.plan.target.url, run.endpoints)),
+            settings=dict(run.settings),
+            effective=view.effective_settings() if view else {},
+            runtime=run.runtime.name if own else None,
+            image=made_from.image,
+            build=made_from.build,
+            compose=list(made_from.compose),
+        ),
+        connections=Connections(policy="keep-alive" if run.plan.request.keep_alive else "close"),
+        host=host_record(run.cores, run.runtime.limits()),
+    )
 
-            return process.wait(tick)
 
-    def _measure_generator(self, record: RunRecord, usage: Usage, version: str) -> None:
-        use = usage.overall()
+def close_record(
+    record: RunRecord, reasons: Sequence[str], prometheus: Prometheus, influxdb: InfluxDB | None
+) -> None:
+    """Judges and saves a record whose run is over, and writes its series and its history.
+
+    `reasons`: why it is no valid measurement; none: it is one.
+    """
+    record.ended = record.ended or now()
+    record.reasons = list(reasons)
+    record.valid = not reasons
+    record.verdict = judge_run(record.valid, record.steps)
+    record.save()
+    # The record is closed: a Ctrl-C from here on must not make an aborted run of it.
+    with _uninterrupted():
+        drawn = keep_series(record, prometheus)
+        if influxdb:
+            write_history(record, influxdb, drawn)
+
+
+def _abort(run: Run, record: RunRecord, reason: str) -> None:
+    close_record(record, [reason], run.prometheus, run.influxdb)
+    assert record.ended is not None
+    if run.influxdb:
+        mark_aborted(run.influxdb, record, record.ended)
+
+
+def _drive(run: Run, record: RunRecord) -> tuple[list[PhaseSummary], Usage, dict[str, Usage]]:
+    """The driver's figures of the phases, and what it and the stack's components used.
+
+    Raises LabError where the driver did not finish.
+    """
+    driver = driver_of(run.plan.driver)
+    # The driver alone reads it: headers may hold a token.
+    write_json(record.folder / "plan.json", _handed_over(run, driver.summary_file), mode=0o600)
+    command = driver.command(run)
+    if run.cores:
+        command = run.runtime.driver_on(command, run.cores)
+    version = driver.version(run)
+    if run.live:
+        say(f"k6's own dashboard: {DASHBOARD_URL}")
+    log = record.folder / f"{driver.name}.log"
+    components = _watch_components(run)
+    record.started = now()
+    process = DriverProcess(command, log)
+    try:
+        code = _watch(run, process, record.host.driver_cpus)
+    except BaseException:
+        with _uninterrupted():
+            process.stop()
+        raise
+    finally:
+        record.ended = now()
+        for usage in components.values():
+            usage.stop()
+        use = process.usage.overall()
         record.generator = Generator(
             cpu=round(use.cores, 3) if use else None,
-            memory_bytes=usage.memory_bytes or None,
-            limited=generator_limited(use, record.host.driver_cpus, self.plan.driver),
-            versions={self.driver.name: version},
+            memory_bytes=process.usage.memory_bytes or None,
+            limited=generator_limited(use, record.host.driver_cpus, run.plan.driver),
+            versions={driver.name: version},
         )
-
-    def _abort(self, record: RunRecord, reason: str) -> None:
-        self._close(record, [reason])
-        assert record.ended is not None
-        if self.influxdb:
-            mark_aborted(self.influxdb, record, record.ended)
-
-    def _close(self, record: RunRecord, reasons: Sequence[str]) -> None:
-        record.ended = record.ended or now()
-        record.reasons = list(reasons)
-        record.valid = not reasons
-        record.verdict = judge_run(record.valid, record.steps)
-        record.save()
-        # The record is closed: a Ctrl-C from here on must not make an aborted run of it.
-        with _uninterrupted():
-            drawn = keep_series(record, self.prometheus)
-            if self.influxdb:
-                write_history(record, self.influxdb, drawn)
+        driver.remove_secrets(record.folder)
+    if failed := driver.why_failed(code, log):
+        raise LabError(failed)
+    return driver.read_summary(record.folder, run.plan.phases), process.usage, components
 
 
-def resolved_url(url: str | None, seen: Endpoints) -> str:
-    """A plan's url as an address; without one, the lab's own target."""
-    if url is None:
-        return seen.target
-    if not url.startswith(PROXY_PREFIX):
-        return url
-    if seen.proxy is None:
-        raise LabError("the proxy is not running: ./lab up --with proxy")
-    return seen.proxy[url.removeprefix(PROXY_PREFIX)]
+def _handed_over(run: Run, summary_file: str) -> dict[str, object]:
+    """What a driver's script gets (LAB_PLAN); see docs/plans.md."""
+    seen = run.driver_endpoints
+    resolved = run.plan.model_dump(mode="json", include={"driver", "request", "phases", "slo"})
+    for phase in resolved["phases"]:
+        phase["url"] = phase["url"] and resolved_url(phase["url"], seen)
+    return {
+        "schema": 1,
+        "testid": run.testid,
+        "plan": run.plan.name,
+        "target": {"url": run.url},
+        **resolved,
+        "summary": run.runtime.driver_path(summary_file, run.testid),
+        "events": {"url": seen.influxdb, "database": DATABASE} if run.influxdb else None,
+    }
+
+
+def _watch_components(run: Run) -> dict[str, Usage]:
+    if not run.own_target:
+        return {}
+    return {
+        name: Usage(partial(psutil.Process, pid), waits=False)
+        for name, pid in run.runtime.process_ids().items()
+    }
+
+
+def _watch(run: Run, process: DriverProcess, cpus: int) -> int:
+    """Shows and pushes what is seen of the run until the driver ends; its exit code."""
+    sockets = f"{run.endpoints.sockets}/metrics" if run.own_target else None
+    live = LiveRun(run.plan, run.testid, run.prometheus, run.influxdb, cpus)
+    with RunProgress(run.testid, run.plan, run.prometheus, sockets) as bar:
+
+        def tick() -> None:
+            # A store that does not answer in between is no reason to stop.
+            with suppress(LabError):
+                live.tick(process.usage)
+                bar.tick(live.phase_now())
+
+        return process.wait(tick)
 
 
 def identity(plan: str) -> str:
@@ -319,16 +268,6 @@ def _uninterrupted() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-
-
-def cell_name(values: Mapping[str, Scalar], variant: str | None, repeat: int) -> str:
-    """What a user calls it.
-
-    >>> cell_name({"rate": 600}, "on", 2)
-    'rate=600 on #2'
-    """
-    parts = [f"{name}={value}" for name, value in values.items()]
-    return " ".join([*parts, *([variant] if variant else []), f"#{repeat}"])
 
 
 _CONNECT_SECONDS = 5

@@ -1,31 +1,95 @@
-"""The load drivers, one module each, and the process they run in."""
+"""A run as its driver gets it, and what every driver says of it at its end."""
 
-# - What a driver says of a run at its end, in one shape for every driver.
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from spikelab.errors import LabError
+from spikelab.machine import Cores
 from spikelab.plans.model import DriverName, Phase, Plan
+from spikelab.plans.parameters import PROXY_PREFIX
+from spikelab.results.experiment import CellState
 from spikelab.results.run import Errors, Latency
-from spikelab.settings import Endpoints
-from spikelab.stack.base import DriverCommand, Runtime
+from spikelab.settings import Endpoints, SettingValue
+from spikelab.stack.base import DriverCommand, Runtime, TargetBuild
+from spikelab.stores import InfluxDB, Prometheus, Stores
 
 
-@dataclass(frozen=True)
-class Job:
-    """One run as a driver needs to know it: `url` is the target's, `sees` are the addresses of the
-    stack, both from where the driver runs."""
+@dataclass
+class Run:
+    """One run, as all that prepares, drives, watches or measures it needs to know it.
 
-    plan: Plan
+    `plan`: with the values and the url of its cell, its phases in the order of the cell's repeat.
+    `settings`: all of the lab's own target, none for another; `build`: the target's (None: the
+    lab's own); `cores`: of driver and target (None: they share all); `fresh`: it begins with a
+    restart of the target, whatever runs. `stores`: those without which it is no result, of which
+    `gone` went away. `live`: k6 serves a dashboard of its own.
+    """
+
     testid: str
-    url: str
-    sees: Endpoints
-    sinks: Sequence[str]
-    live: bool
+    plan: Plan
+    cell: CellState
+    runtime: Runtime
+    settings: Mapping[str, SettingValue]
+    labels: Mapping[str, str]
+    stores: Stores
+    experiment: str | None = None
+    build: TargetBuild | None = None
+    cores: Cores | None = None
+    fresh: bool = False
+    live: bool = False
+    gone: list[str] = field(default_factory=list)
+
+    @property
+    def own_target(self) -> bool:
+        """Whether the load is on the lab's own target."""
+        return not self.plan.foreign_urls
+
+    @cached_property
+    def endpoints(self) -> Endpoints:
+        """Addresses as this machine sees them."""
+        return self.runtime.endpoints()
+
+    @cached_property
+    def driver_endpoints(self) -> Endpoints:
+        """Addresses as the driver sees them."""
+        return self.runtime.driver_endpoints()
+
+    @cached_property
+    def prometheus(self) -> Prometheus:
+        """Where its series are."""
+        return Prometheus(self.endpoints.prometheus)
+
+    @cached_property
+    def influxdb(self) -> InfluxDB | None:
+        """Where its phases, its history and raw samples are kept, if it is running."""
+        return InfluxDB(self.endpoints.influxdb) if self.endpoints.influxdb else None
+
+    @cached_property
+    def sinks(self) -> list[str]:
+        """Where the driver sends its figures: the plan's sinks that are there."""
+        return [sink for sink in self.plan.effective_sinks if sink != "influxdb" or self.influxdb]
+
+    @property
+    def url(self) -> str:
+        """The target's, as the driver sees it. Raises LabError where it is a proxy that is down."""
+        return resolved_url(self.plan.target.url, self.driver_endpoints)
+
+
+def resolved_url(url: str | None, seen: Endpoints) -> str:
+    """A plan's url as an address; without one, the lab's own target."""
+    if url is None:
+        return seen.target
+    if not url.startswith(PROXY_PREFIX):
+        return url
+    if seen.proxy is None:
+        raise LabError("the proxy is not running: ./lab up --with proxy")
+    return seen.proxy[url.removeprefix(PROXY_PREFIX)]
 
 
 class PhaseSummary(BaseModel):
@@ -67,10 +131,10 @@ class Driver(Protocol):
     def summary_file(self) -> str:
         """Where in the run's folder it leaves its figures."""
 
-    def command(self, runtime: Runtime, job: Job) -> DriverCommand:
+    def command(self, run: Run) -> DriverCommand:
         """The process that runs the plan's script."""
 
-    def version(self, runtime: Runtime, testid: str) -> str:
+    def version(self, run: Run) -> str:
         """What it calls its version."""
 
     def why_failed(self, code: int, log: Path) -> str | None:

@@ -1,9 +1,10 @@
-"""k6: the command line for a plan, and what its exit codes mean."""
+"""k6: the command line for a plan, what its exit codes mean, and its figures of the phases.
 
-# - Samples of wrong answers, which k6's scripts print on its console (k6/lib/attempt.js).
-# - k6's own end-of-test summary (`--summary-export`) as figures of the plan's phases. k6 states
-#   times in milliseconds, percentiles exactly, and a sub-metric as `name{tag:value,…}`.
-#   k6/lib/attempt.js says what the metrics that are not k6's own count.
+The figures come from k6's own end-of-test summary (`--summary-export`): times in milliseconds,
+percentiles exactly, a sub-metric as `name{tag:value,…}`. k6/lib/attempt.js says what the metrics
+that are not k6's own count, and prints samples of wrong answers on k6's console.
+"""
+
 import json
 import os
 import re
@@ -13,13 +14,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from spikelab.drivers.base import Job, PhaseSummary, from_epoch_ms
+from spikelab.drivers.base import PhaseSummary, Run, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
 from spikelab.plans.model import DriverName, Phase
 from spikelab.results.run import ERROR_CLASSES, Errors, Latency, write_json
-from spikelab.settings import DATABASE, Endpoints
-from spikelab.stack.base import DriverCommand, Runtime
+from spikelab.settings import DATABASE
+from spikelab.stack.base import DriverCommand
 from spikelab.units import parse_whole_number
 
 # k6's own variable and default for its web dashboard.
@@ -49,33 +50,33 @@ class K6:
     name: DriverName = "k6"
     summary_file = "k6-summary.json"
 
-    def command(self, runtime: Runtime, job: Job) -> DriverCommand:
-        outputs = _outputs(job.sees, job.sinks, job.live)
+    def command(self, run: Run) -> DriverCommand:
+        runtime = run.runtime
         arguments = [
             "run",
             "--tag",
-            f"testid={job.testid}",
+            f"testid={run.testid}",
             "--summary-export",
-            runtime.driver_path(self.summary_file, job.testid),
-            *(word for output in outputs for word in ("--out", output)),
-            runtime.driver_script(self.name, job.plan.script_of(self.name)),
+            runtime.driver_path(self.summary_file, run.testid),
+            *(word for output in _outputs(run) for word in ("--out", output)),
+            runtime.driver_script(self.name, run.plan.script_of(self.name)),
         ]
         env = {
-            "LAB_PLAN": runtime.driver_path("plan.json", job.testid),
+            "LAB_PLAN": runtime.driver_path("plan.json", run.testid),
             "K6_FEATURES": "native-histograms",
-            "K6_PROMETHEUS_RW_SERVER_URL": f"{job.sees.prometheus}/api/v1/write",
+            "K6_PROMETHEUS_RW_SERVER_URL": f"{run.driver_endpoints.prometheus}/api/v1/write",
             "K6_PROMETHEUS_RW_PUSH_INTERVAL": "1s",
             "K6_PROMETHEUS_RW_STALE_MARKERS": "true",
-            **({"K6_WEB_DASHBOARD_PORT": str(DASHBOARD_PORT)} if job.live else {}),
+            **({"K6_WEB_DASHBOARD_PORT": str(DASHBOARD_PORT)} if run.live else {}),
             "K6_NO_USAGE_REPORT": "true",
             # Users cost memory, not CPU: collect garbage early (k6/README.md has the figures).
-            **({"GOGC": os.environ.get("GOGC", "10")} if job.plan.spike else {}),
+            **({"GOGC": os.environ.get("GOGC", "10")} if run.plan.spike else {}),
         }
-        port = DASHBOARD_PORT if job.live else None
-        return runtime.driver(self.name, arguments, env, job.testid, port)
+        port = DASHBOARD_PORT if run.live else None
+        return runtime.driver(self.name, arguments, env, run.testid, port)
 
-    def version(self, runtime: Runtime, testid: str) -> str:
-        said = ask(runtime.driver(self.name, ["version"], {}, testid))
+    def version(self, run: Run) -> str:
+        said = ask(run.runtime.driver(self.name, ["version"], {}, run.testid))
         return next((word for word in said.split() if word.startswith("v")), "unknown")
 
     def why_failed(self, code: int, log: Path) -> str | None:
@@ -97,13 +98,13 @@ class K6:
         return found
 
 
-def _outputs(sees: Endpoints, sinks: Sequence[str], live: bool) -> list[str]:
+def _outputs(run: Run) -> list[str]:
     outputs = []
-    if "prometheus" in sinks:
+    if "prometheus" in run.sinks:
         outputs.append("experimental-prometheus-rw")
-    if "influxdb" in sinks:
-        outputs.append(f"influxdb={sees.influxdb}/{DATABASE}")
-    if live:
+    if "influxdb" in run.sinks:
+        outputs.append(f"influxdb={run.driver_endpoints.influxdb}/{DATABASE}")
+    if run.live:
         outputs.append("web-dashboard")
     return outputs
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from spikelab.drivers.base import Job, PhaseSummary, from_epoch_ms
+from spikelab.drivers.base import PhaseSummary, Run, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
 from spikelab.plans.model import DriverName, Phase
 from spikelab.results.run import Errors, Latency
-from spikelab.stack.base import DriverCommand, Runtime
+from spikelab.stack.base import DriverCommand
 
 # 99: an objective was missed, which is a valid result, as k6's.
 _VALID_EXITS = (0, 99)
@@ -22,26 +22,27 @@ class Locust:
     name: DriverName = "locust"
     summary_file = "locust-summary.json"
 
-    def command(self, runtime: Runtime, job: Job) -> DriverCommand:
+    def command(self, run: Run) -> DriverCommand:
+        runtime = run.runtime
         arguments = [
             "--locustfile",
-            runtime.driver_script(self.name, job.plan.script_of(self.name)),
+            runtime.driver_script(self.name, run.plan.script_of(self.name)),
             "--host",
-            job.url,
+            run.url,
             "--headless",
             "--only-summary",
             "--otel",
         ]
         env = {
-            "LAB_PLAN": runtime.driver_path("plan.json", job.testid),
-            "PROMETHEUS_URL": job.sees.prometheus,
+            "LAB_PLAN": runtime.driver_path("plan.json", run.testid),
+            "PROMETHEUS_URL": run.driver_endpoints.prometheus,
             # The lab finds the run by these, whatever the user's own shell has set.
-            "OTEL_RESOURCE_ATTRIBUTES": f"testid={job.testid},driver={self.name}",
+            "OTEL_RESOURCE_ATTRIBUTES": f"testid={run.testid},driver={self.name}",
         }
-        return runtime.driver(self.name, arguments, env, job.testid)
+        return runtime.driver(self.name, arguments, env, run.testid)
 
-    def version(self, runtime: Runtime, testid: str) -> str:
-        said = ask(runtime.driver(self.name, ["--version"], {}, testid)).split()
+    def version(self, run: Run) -> str:
+        said = ask(run.runtime.driver(self.name, ["--version"], {}, run.testid)).split()
         return f"v{said[1]}" if said[:1] == ["locust"] else "unknown"
 
     def why_failed(self, code: int, log: Path) -> str | None:

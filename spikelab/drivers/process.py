@@ -1,6 +1,6 @@
-"""A driver's process: started apart from the terminal, watched, and stopped for certain."""
+"""A driver's process: started apart from the terminal, watched, and stopped for certain; and what
+processes use over time: CPU, memory, and the time they were ready but had no CPU."""
 
-# - What processes use over time: CPU, memory, and the time they were ready but had no CPU.
 import ctypes
 import os
 import signal

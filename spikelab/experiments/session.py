@@ -20,7 +20,8 @@ from typing import Any
 
 from spikelab import paths
 from spikelab.console import say
-from spikelab.drivers.choice import DRIVERS
+from spikelab.drivers import DRIVERS
+from spikelab.drivers.base import Run
 from spikelab.errors import LabError, RunInterruptedError, UsageError
 from spikelab.history import mark_aborted, write_history, write_kept
 from spikelab.machine import Cores, chosen_cores
@@ -29,10 +30,8 @@ from spikelab.plans.model import Plan
 from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState, all_states
 from spikelab.results.run import RunRecord, all_records, now, read_record
 from spikelab.run import (
-    Cell,
-    Run,
     RunOptions,
-    cell_name,
+    execute,
     identity,
     require_stack,
     require_target,
@@ -79,17 +78,16 @@ class ExperimentSession:
         if not any(cell is known for known in self.state.cells):
             self.state.cells.append(cell)
         self._stores.require()
-        plan = plan_of(self.plan, cell.values, self.plan.variant(cell.variant))
         self._rest()
-        run = Run(self._runtime, plan, self._options, self._cell(plan, cell), self._stores)
+        run = self._run_of(cell)
         self._announce(run.testid)
         # Before it starts: a lab that is killed in it leaves the attempt behind.
         cell.attempts.append(run.testid)
         self.save()
         try:
-            record = run.go()
+            record = execute(run)
         finally:
-            self._resting_until = now() + timedelta(seconds=parse_duration(plan.cool_down))
+            self._resting_until = now() + timedelta(seconds=parse_duration(run.plan.cool_down))
         take(cell, record)
         self.save()
         if run.gone:
@@ -125,17 +123,22 @@ class ExperimentSession:
         self.state.stores = list(self._stores.health)
         self._stores.require()
 
-    def _cell(self, plan: Plan, cell: CellState) -> Cell:
+    def _run_of(self, cell: CellState) -> Run:
         variant = self.plan.variant(cell.variant)
-        return Cell(
-            variant=variant,
+        plan = plan_of(self.plan, cell.values, variant)
+        return Run(
+            testid=identity(plan.name),
+            plan=plan.model_copy(update={"phases": plan.phases_of(cell.repeat)}),
+            cell=cell,
+            runtime=self._runtime,
             settings=target_settings(plan, variant, self._options.target_settings),
-            repeat=cell.repeat,
+            labels=self._options.labels,
+            stores=self._stores,
             experiment=self.state.experiment if _kept(self.state) else None,
-            values=cell.values,
             build=build_of(variant, plan.path) if variant else None,
             cores=self._cores,
             fresh=self._fresh,
+            live=self._options.live,
         )
 
     def _rest(self) -> None:
@@ -291,7 +294,7 @@ def check_cells(plan: Plan, options: RunOptions, cells: Sequence[CellState]) -> 
     """Everything that can be wrong with these runs on this machine. Raises UsageError."""
     urls: set[str] = set()
     builds_of(plan)
-    for cell in {cell_name(cell.values, cell.variant, 0): cell for cell in cells}.values():
+    for cell in {cell.arm: cell for cell in cells}.values():
         variant = plan.variant(cell.variant)
         own = plan_of(plan, cell.values, variant)
         target_settings(own, variant, options.target_settings)

@@ -24,7 +24,7 @@ from spikelab.plans.load import changed, parameter_value, plan_of, split_assignm
 from spikelab.plans.model import Plan, Sweep, combinations
 from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState
 from spikelab.results.run import RunRecord, Scalar, Step
-from spikelab.run import RunOptions, cell_name
+from spikelab.run import RunOptions
 from spikelab.units import show_duration, show_seconds
 
 # A run that turned out to be no measurement is repeated at once: so often at most.
@@ -116,11 +116,10 @@ def planned(plan: Plan, state: ExperimentState) -> list[float]:
     """How long each cell's run is planned, in seconds."""
     known: dict[str, float] = {}
     for cell in state.cells:
-        name = cell_name(cell.values, cell.variant, 0)
-        if name not in known:
+        if cell.arm not in known:
             variant = plan.variant(cell.variant)
-            known[name] = run_estimate(plan_of(plan, cell.values, variant), variant).seconds
-    return [known[cell_name(cell.values, cell.variant, 0)] for cell in state.cells]
+            known[cell.arm] = run_estimate(plan_of(plan, cell.values, variant), variant).seconds
+    return [known[cell.arm] for cell in state.cells]
 
 
 def run(going: ExperimentSession, seconds: Sequence[float]) -> None:
@@ -143,7 +142,7 @@ def run_cells(going: ExperimentSession, seconds: Sequence[float]) -> None:
     for place, cell in enumerate(cells):
         if cell.done:
             continue
-        name = cell_name(cell.values, cell.variant, cell.repeat)
+        name = cell.name
         rest = [
             s for other, s in zip(cells[place:], seconds[place:], strict=True) if not other.done
         ]
@@ -176,7 +175,7 @@ def end(going: ExperimentSession) -> None:
     if not missing:
         going.finish(state.answer)
         return
-    names = ", ".join(cell_name(cell.values, cell.variant, cell.repeat) for cell in missing)
+    names = ", ".join(cell.name for cell in missing)
     going.stop(f"no valid run: {names}")
 
 

@@ -42,7 +42,6 @@ from spikelab.report.tables import SIGNS, Content, ReportTable, capacity_of, sea
 from spikelab.report.words import ObjectiveCheck, checks, curves
 from spikelab.results.lookup import Subject, find
 from spikelab.results.run import RunRecord, Step, Totals, write_whole
-from spikelab.run import cell_name
 from spikelab.series import load_series
 
 FILE = "report.html"
@@ -350,7 +349,7 @@ def _open(subject: Subject) -> Iterator[TestCase]:
         tried = [spoiled[name] for name in cell.attempts if name in spoiled]
         yield from map(_spoiled, tried)
         if not tried:
-            name = cell_name(cell.values, cell.variant, cell.repeat)
+            name = cell.name
             case = TestCase(_junit_safe(name), _junit_safe(subject.plan))
             case.result = [Skipped("not run")]
             yield case

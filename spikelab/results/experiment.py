@@ -50,6 +50,17 @@ class CellState(Kept):
     def done(self) -> bool:
         return self.testid is not None
 
+    @property
+    def arm(self) -> str:
+        """What its repeats have in common: `rate=600 on`."""
+        values = [f"{name}={value}" for name, value in self.values.items()]
+        return " ".join([*values, *([self.variant] if self.variant else [])])
+
+    @property
+    def name(self) -> str:
+        """What a user calls it: `rate=600 on #2`."""
+        return f"{self.arm} #{self.repeat}".lstrip()
+
 
 class ExperimentState(Kept):
     """The whole file. `cells` are in the order of their runs; a capacity search adds to them as

@@ -28,7 +28,7 @@ from spikelab.plans.load import changed, load_plan, make_plan, plan_of
 from spikelab.plans.model import Plan
 from spikelab.results.experiment import ExperimentState
 from spikelab.results.run import RunRecord, Step
-from spikelab.run import RunOptions, cell_name
+from spikelab.run import RunOptions
 from tests.support.records import plain_record, plain_step
 
 PLAN = """
@@ -167,7 +167,7 @@ RATES = {"rate": [200, 400]}
 
 def names(order: Order, repeats: int = 2, seed: int = 1) -> list[str]:
     cells = cells_in_order(RATES, ["off", "on"], repeats, order, seed)
-    return [cell_name(cell.values, cell.variant, cell.repeat) for cell in cells]
+    return [cell.name for cell in cells]
 
 
 def test_abba_turns_the_variants_round_in_every_second_repeat() -> None:
