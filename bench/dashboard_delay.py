@@ -25,7 +25,7 @@ from grafana.lint.reading import Query, all_dashboards, panel_queries
 from grafana.src.signals import load
 from spikelab import signals
 from spikelab.settings import Endpoints
-from spikelab.signals import Signal, Source
+from spikelab.signals import Signal
 from tests.stack.dashboards import Stores, View, ask, interpolated
 
 LIMIT_SECONDS, AIM_SECONDS = 6.0, 3.0
@@ -149,7 +149,7 @@ def _by_query(endpoints: Endpoints, signal: Signal) -> Callable[[int], float]:
 
 
 def _query_of(signal: Signal) -> Query:
-    wanted = signal.expressions[Source.PROMETHEUS]
+    wanted = signal.query
     return next(query for query in panel_queries(BOARD) if query.text == wanted)
 
 

@@ -15,7 +15,7 @@ from spikelab import signals
 from spikelab.console import warn
 from spikelab.errors import LabError
 from spikelab.results.run import Kept, Moment, RunRecord, read_kept, write_json
-from spikelab.signals import LAB_TARGET, Signal, Source
+from spikelab.signals import LAB_TARGET, Signal
 from spikelab.stores import Prometheus, gaps, inside, settle
 from spikelab.units import parse_duration
 
@@ -139,7 +139,7 @@ def read_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
 
 def written(signal: Signal, testid: str, step_seconds: int) -> str:
     """A signal's PromQL for one run, as Grafana would write it for points of that length."""
-    expression = signal.expressions[Source.PROMETHEUS]
+    expression = signal.query
     for name, value in (
         ("$__interval_ms", str(step_seconds * 1000)),
         ("$__interval", f"{step_seconds}s"),

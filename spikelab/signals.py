@@ -1,15 +1,15 @@
-"""The signals of the lab, each declared once: name, unit, meaning, colour and its queries.
+"""The signals of the lab, each declared once: name, unit, meaning, colour and its query.
 
 Dashboards and reports draw signals and never write a query themselves. A query is written as
 Grafana reads it: `$testid`, `$driver`, `$phase`, `$name` and `$target` are the dashboard's
 variables, `$__interval` is the length of one point on the panel, `$__interval_ms` the same in
 milliseconds and `$__rate_interval` a window long enough for `rate()`. `$__range` is the whole time
 shown. `$testid` is a regular expression: "live" is `.*`, whatever is in the time shown.
+
+Here are those that a run's record and its reports read; those of the dashboards alone are in
+`grafana/src/signals/`.
 """
 
-# - The load and its answers, as the driver saw them: the normalised `loadtest:…` series.
-# - Where requests wait at the target, from the network to the worker, and the target's
-#   settings.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -84,7 +84,8 @@ class Signal:
     unit: Unit
     about: str
     colour: Colour
-    expressions: Mapping[Source, str]
+    query: str
+    source: Source = Source.PROMETHEUS
     every: str = "1s"
     limit: bool = False
     colours: Mapping[str, Colour] = field(default_factory=dict)
@@ -105,18 +106,13 @@ def peak(series: str) -> str:
     return f"sum by (target) (max_over_time({series}{{{TARGET}}}[$__interval]))"
 
 
-def increase_per_second(series: str, selector: str = "") -> str:
-    """How fast a counter of the target grows."""
-    return f"sum by (target) (rate({series}{{{TARGET}{selector}}}[$__rate_interval]))"
-
-
-def _per_second(series: str, selector: str = REQUEST, by: str = "driver") -> str:
+def per_second(series: str, selector: str = REQUEST, by: str = "driver") -> str:
     """The mean of a `loadtest:…:rate` over a point: its values are one a second and add up."""
     added = f"sum_over_time({series}{{{selector}}}[$__interval])"
     return f"sum by ({by}) ({added}) / $__interval_ms * 1000"
 
 
-def _latency(window: str, by: str = " by (driver)") -> str:
+def latency_histogram(window: str, by: str = " by (driver)") -> str:
     """Good answers of a window as one histogram."""
     return f"sum{by} (sum_over_time(loadtest:latency_seconds{{{REQUEST}}}[{window}]))"
 
@@ -128,9 +124,7 @@ def _percentile(name: str, quantile: float, colour: Colour, share: str) -> Signa
         unit=Unit.SECONDS,
         about=f"{share} good answers were faster",
         colour=colour,
-        expressions={
-            Source.PROMETHEUS: f"histogram_quantile({quantile}, {_latency('$__interval')})"
-        },
+        query=f"histogram_quantile({quantile}, {latency_histogram('$__interval')})",
     )
 
 
@@ -140,11 +134,7 @@ GOOD_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="requests answered as expected, a second",
     colour=Colour.GOOD,
-    expressions={
-        Source.PROMETHEUS: (
-            _per_second("loadtest:requests:rate") + " - " + _per_second("loadtest:failures:rate")
-        )
-    },
+    query=per_second("loadtest:requests:rate") + " - " + per_second("loadtest:failures:rate"),
 )
 FAILURE_RATE = Signal(
     name="failure_rate",
@@ -152,7 +142,7 @@ FAILURE_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="requests refused, timed out or answered with an unexpected status, a second",
     colour=Colour.FAILED,
-    expressions={Source.PROMETHEUS: _per_second("loadtest:failures:rate")},
+    query=per_second("loadtest:failures:rate"),
 )
 DROPPED_RATE = Signal(
     name="dropped_rate",
@@ -160,7 +150,7 @@ DROPPED_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="iterations the driver could not start, a second",
     colour=Colour.TURNED_AWAY,
-    expressions={Source.PROMETHEUS: _per_second("loadtest:dropped:rate", PHASE)},
+    query=per_second("loadtest:dropped:rate", PHASE),
 )
 USERS = Signal(
     name="users",
@@ -168,9 +158,7 @@ USERS = Signal(
     unit=Unit.COUNT,
     about="virtual users running",
     colour=Colour.WORKING,
-    expressions={
-        Source.PROMETHEUS: f"sum by (driver) (max_over_time(loadtest:users{{{RUN}}}[$__interval]))"
-    },
+    query=f"sum by (driver) (max_over_time(loadtest:users{{{RUN}}}[$__interval]))",
 )
 LATENCY_P50 = _percentile("p50", 0.5, Colour.P50, "half of the")
 LATENCY_P90 = _percentile("p90", 0.9, Colour.P90, "90 of 100")
@@ -184,7 +172,7 @@ OFFERED_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="requests a second that the plan asks for; none in a closed loop",
     colour=Colour.LIMIT,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:offered:rate{{{PHASE}}})"},
+    query=f"sum(loadtest:offered:rate{{{PHASE}}})",
     limit=True,
 )
 STARTED_RATE = Signal(
@@ -193,7 +181,7 @@ STARTED_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="requests a second that were begun, where the script counts beginnings (k6's of the lab)",
     colour=Colour.WORKING,
-    expressions={Source.PROMETHEUS: _per_second("loadtest:started:rate", PHASE)},
+    query=per_second("loadtest:started:rate", PHASE),
 )
 ERRORS_BY_CLASS = Signal(
     name="errors_by_class",
@@ -204,7 +192,7 @@ ERRORS_BY_CLASS = Signal(
         "(request_timeout), a connection cut (reset) or not accepted (refused), or a wrong status"
     ),
     colour=Colour.FAILED,
-    expressions={Source.PROMETHEUS: _per_second("loadtest:errors:rate", PHASE, "class")},
+    query=per_second("loadtest:errors:rate", PHASE, "class"),
     colours={
         "dial_timeout": Colour.DIAL_TIMEOUT,
         "request_timeout": Colour.REQUEST_TIMEOUT,
@@ -223,7 +211,7 @@ CONNECTIONS_ESTABLISHED = Signal(
     unit=Unit.COUNT,
     about="connections of the traffic port, counted by the target's kernel, accepted or not",
     colour=Colour.CONNECTED,
-    expressions={Source.PROMETHEUS: peak("sockets_established")},
+    query=peak("sockets_established"),
 )
 CONNECTIONS_PREDICTED = Signal(
     name="connections_predicted",
@@ -231,9 +219,7 @@ CONNECTIONS_PREDICTED = Signal(
     unit=Unit.COUNT,
     about="max-connections + effective accept-queue limit + 1: what the target can hold",
     colour=Colour.PREDICTED,
-    expressions={
-        Source.PROMETHEUS: f"sum by (target) (loadtest:connections:predicted{{{TARGET}}})"
-    },
+    query=f"sum by (target) (loadtest:connections:predicted{{{TARGET}}})",
     limit=True,
 )
 ACCEPT_QUEUE_DEPTH = Signal(
@@ -242,7 +228,7 @@ ACCEPT_QUEUE_DEPTH = Signal(
     unit=Unit.COUNT,
     about="connections the kernel has completed and Tomcat has not yet accepted",
     colour=Colour.WAITING,
-    expressions={Source.PROMETHEUS: peak("sockets_accept_queue_depth")},
+    query=peak("sockets_accept_queue_depth"),
 )
 WORKER_QUEUE_DEPTH = Signal(
     name="worker_queue_depth",
@@ -250,6 +236,6 @@ WORKER_QUEUE_DEPTH = Signal(
     unit=Unit.COUNT,
     about="requests on a connection that wait for a worker thread",
     colour=Colour.WAITING,
-    expressions={Source.PROMETHEUS: peak("tomcat_worker_queue_depth")},
+    query=peak("tomcat_worker_queue_depth"),
     every="2s",
 )

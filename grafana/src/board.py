@@ -126,7 +126,7 @@ def annotations() -> list[StoredAnnotation]:
             Source.INFLUXDB,
             phases.PHASES.colour,
             {
-                "query": phases.PHASES.expressions[Source.INFLUXDB],
+                "query": phases.PHASES.query,
                 "titleColumn": "title",
                 "textColumn": "text",
                 "tagsColumn": "tags",
@@ -138,7 +138,7 @@ def annotations() -> list[StoredAnnotation]:
             Source.PROMETHEUS,
             phases.SETTING_CHANGE.colour,
             {
-                "expr": phases.SETTING_CHANGE.expressions[Source.PROMETHEUS],
+                "expr": phases.SETTING_CHANGE.query,
                 "step": phases.SETTING_CHANGE.every,
                 "titleFormat": "Setting changed",
                 "textFormat": phases.SETTING_CHANGE.title,

@@ -55,13 +55,13 @@ MIXED = model.DataSourceRef(type_val="datasource", uid="-- Mixed --")
 
 
 def source(shown: Sequence[Signal]) -> Source:
-    (source,) = {source for signal in shown for source in signal.expressions}
+    (source,) = {signal.source for signal in shown}
     return source
 
 
 def query_of(signal: Signal, ref_id: str) -> Builder[Dataquery]:
-    if Source.INFLUXDB in signal.expressions:
-        query = InfluxQuery(ref_id, signal.expressions[Source.INFLUXDB], signal.title)
+    if signal.source is Source.INFLUXDB:
+        query = InfluxQuery(ref_id, signal.query, signal.title)
         return InfluxQueryBuilder(query)
     return prometheus_query(signal, ref_id).range()
 
@@ -71,7 +71,7 @@ def prometheus_query(signal: Signal, ref_id: str) -> prometheus.Dataquery:
         prometheus.Dataquery()
         .ref_id(ref_id)
         .datasource(data_source(Source.PROMETHEUS))
-        .expr(signal.expressions[Source.PROMETHEUS])
+        .expr(signal.query)
         .legend_format(signal.title)
         .editor_mode(prometheus_model.QueryEditorMode.CODE)
     )
@@ -84,7 +84,7 @@ def influx_rows(ref_id: str, query: str, alias: str = "") -> Builder[Dataquery]:
 
 def rows_of(signal: Signal, ref_id: str) -> Builder[Dataquery]:
     """A signal's query whose answer is rows: of InfluxDB points, of Prometheus series as of now."""
-    if Source.INFLUXDB in signal.expressions:
-        return influx_rows(ref_id, signal.expressions[Source.INFLUXDB], signal.title)
+    if signal.source is Source.INFLUXDB:
+        return influx_rows(ref_id, signal.query, signal.title)
     asked = prometheus_query(signal, ref_id).instant()
     return asked.format(prometheus_model.PromQueryFormat.TABLE)

@@ -14,7 +14,7 @@ import pytest
 
 from grafana.lint.reading import Json, Query, all_dashboards, panel_queries, queries
 from grafana.src.signals import load
-from spikelab.signals import Signal, Source
+from spikelab.signals import Signal
 from tests.stack.dashboard_runs import Shown, now_ms, stores
 from tests.stack.dashboards import Answer, View, ask, interpolated
 from tests.support.lab import Lab
@@ -145,7 +145,7 @@ def link_view(shown: Shown, name: str) -> View:
 
 def panel_query(board: Json, signal: Signal) -> Query:
     """The query of the panel that shows this signal."""
-    wanted = signal.expressions[Source.PROMETHEUS]
+    wanted = signal.query
     (found,) = [query for query in panel_queries(board) if query.text == wanted]
     return found
 

@@ -12,7 +12,7 @@ import pytest
 from grafana.lint.reading import all_dashboards, panel_queries
 from grafana.src.signals import raw
 from spikelab import paths
-from spikelab.signals import Signal, Source
+from spikelab.signals import Signal
 from spikelab.stores import line
 from tests.stack.dashboards import View, interpolated
 from tests.support.lab import Lab
@@ -41,7 +41,7 @@ def hour(lab: Lab, request: pytest.FixtureRequest) -> View:
 
 def asked(lab: Lab, signal: Signal, view: View) -> list[dict[str, Any]]:
     """What the dashboard's panel of this signal gets from InfluxDB."""
-    wanted = signal.expressions[Source.INFLUXDB]
+    wanted = signal.query
     (query,) = [query for query in panel_queries(BOARD) if query.text == wanted]
     return lab.influxdb.query(interpolated(query, BOARD, view).text)
 

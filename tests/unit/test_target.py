@@ -14,7 +14,7 @@ from spikelab import paths, signals, target
 from spikelab.drivers.process import Usage, UsageSample
 from spikelab.series import read_series
 from spikelab.settings import Endpoints, load_target_declaration
-from spikelab.signals import LAB_TARGET, Source
+from spikelab.signals import LAB_TARGET
 from spikelab.stores import Prometheus, scraped_since
 from spikelab.target import ConnectionCapacity, TargetView, fill_resources
 from tests.support.http_server import Server
@@ -170,7 +170,7 @@ def test_dashboards_let_one_choose_both(board: dict[str, Any], prometheus: Prome
 
 @needs_prometheus
 def test_a_setting_that_all_replicas_change_is_one_mark(prometheus: Prometheus) -> None:
-    change = phases.SETTING_CHANGE.expressions[Source.PROMETHEUS]
+    change = phases.SETTING_CHANGE.query
     written = change.replace("$target", ".*").replace("$__interval", "5s")
     marks = {
         (labels, second)

@@ -19,7 +19,7 @@ def curves(
     Grafana's xychart, in the form that 9.3 reads; later versions convert it when they load it. 9.3
     has no logarithmic scale on it, and writes numbers without their unit: so the axis says it.
     """
-    query = signal.expressions[Source.INFLUXDB]
+    query = signal.query
     scale = {"type": "log", "log": 10} if logarithmic else {"type": "linear"}
     panel = (
         dashboard.Panel()

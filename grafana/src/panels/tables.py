@@ -66,7 +66,7 @@ def rows(
     transformations: Sequence[model.DataTransformerConfig] = (),
 ) -> table.Panel:
     """A row a series, with the fields in `columns` under their headings, in this order."""
-    stores = {store for signal in shown for store in signal.expressions}
+    stores = {signal.source for signal in shown}
     panel = (
         table.Panel()
         .title(text.title)

@@ -1,8 +1,10 @@
 """What authorization costs: decisions, the time of each step, look-ups, revocations, the broker."""
 
 from dataclasses import replace
+from functools import partial
 
-from spikelab.signals import REQUEST, TARGET, Colour, Signal, Source, Unit, increase_per_second
+from grafana.src.signals.tomcat import increase_per_second
+from spikelab.signals import REQUEST, TARGET, Colour, Signal, Source, Unit
 
 _EVERY = "2s"
 _PATH = "/api/v1/authz/ping"
@@ -56,27 +58,7 @@ def _look_ups(found: str) -> str:
     )
 
 
-def _shown(
-    name: str,
-    title: str,
-    unit: Unit,
-    about: str,
-    colour: Colour,
-    expression: str,
-    *,
-    limit: bool = False,
-) -> Signal:
-    return Signal(
-        name=name,
-        title=title,
-        unit=unit,
-        about=about,
-        colour=colour,
-        expressions={Source.PROMETHEUS: expression},
-        every=_EVERY,
-        limit=limit,
-    )
-
+_shown = partial(Signal, every=_EVERY)
 
 # Decisions.
 
@@ -99,10 +81,10 @@ DENIED_RATE = Signal(
     about="checks that did not, a second, by the first reason found",
     colour=Colour.TURNED_AWAY,
     # Only the reasons there are, of more than a dozen.
-    expressions={
-        Source.PROMETHEUS: f"{_DENIED} > 0 or on (target) label_replace("
+    query=(
+        f"{_DENIED} > 0 or on (target) label_replace("
         f'0 * sum by (target) ({_DENIED}), "reason", "none", "", "")'
-    },
+    ),
     every=_EVERY,
     colours={
         "denied (expired)": Colour.WAITING,
@@ -282,10 +264,9 @@ REVOCATIONS_RATE = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="revocations asked for, a second, by what became of them",
     colour=Colour.TURNED_AWAY,
-    expressions={
-        Source.PROMETHEUS: "sum by (target, result) "
-        f"(rate(ext_authz_revocations_total{{{TARGET}}}[$__rate_interval]))"
-    },
+    query=(
+        f"sum by (target, result) (rate(ext_authz_revocations_total{{{TARGET}}}[$__rate_interval]))"
+    ),
     every=_EVERY,
     colours={
         "logout (accepted)": Colour.GOOD,
@@ -352,10 +333,11 @@ EVENTS = Signal(
     about="phases as their driver wrote them; open until they have ended",
     colour=Colour.WORKING,
     # Not $timeFilter: a phase that began left of the window is listed as well.
-    expressions={
-        Source.INFLUXDB: 'SELECT "phase", "text", "state", "driver", "testid" FROM "events" '
+    query=(
+        'SELECT "phase", "text", "state", "driver", "testid" FROM "events" '
         'WHERE time <= ${__to}ms AND "timeEnd" >= ${__from} '
         'AND "testid" =~ /^${testid:raw}$/ AND "driver" =~ /^${driver:regex}$/ '
         'AND "phase" =~ /^${phase:regex}$/ ORDER BY time DESC LIMIT 50'
-    },
+    ),
+    source=Source.INFLUXDB,
 )

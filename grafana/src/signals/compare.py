@@ -31,14 +31,13 @@ def _compared(
             unit=unit,
             about=about,
             colour=colour,
-            expressions={
-                Source.INFLUXDB: (
-                    f'SELECT {function} FROM "run_series" '
-                    f"WHERE {which} AND $timeFilter{condition} "
-                    'GROUP BY time($__interval), "testid" fill(none) '
-                    f"SLIMIT 1 SOFFSET {place}"
-                )
-            },
+            query=(
+                f'SELECT {function} FROM "run_series" '
+                f"WHERE {which} AND $timeFilter{condition} "
+                'GROUP BY time($__interval), "testid" fill(none) '
+                f"SLIMIT 1 SOFFSET {place}"
+            ),
+            source=Source.INFLUXDB,
         )
         for number, (colour, (which, place)) in enumerate(zip(COLOURS, chosen, strict=True), 1)
     )
@@ -170,12 +169,11 @@ def _over_rate(name: str, title: str, unit: Unit, about: str, field: str) -> Sig
         unit=unit,
         about=about,
         colour=Colour.WORKING,
-        expressions={
-            Source.INFLUXDB: (
-                f'SELECT "curve", "started_rate" AS "{STARTED}", "{field}" AS "{title}" '
-                f'FROM "run_steps" WHERE {CHOSEN} AND "offered_rate" > 0'
-            )
-        },
+        query=(
+            f'SELECT "curve", "started_rate" AS "{STARTED}", "{field}" AS "{title}" '
+            f'FROM "run_steps" WHERE {CHOSEN} AND "offered_rate" > 0'
+        ),
+        source=Source.INFLUXDB,
     )
 
 

@@ -1,6 +1,6 @@
 """Whether the lab itself can be believed: its scrapes, what it takes in, its rules, its stores."""
 
-from spikelab.signals import RUN, Colour, Signal, Source, Unit
+from spikelab.signals import RUN, Colour, Signal, Unit
 
 # The stores are not of a run or a target, so they are shown whichever of these is chosen.
 PROMETHEUS = 'job="lab", component="prometheus"'
@@ -47,7 +47,7 @@ SCRAPE_UP = Signal(
     unit=Unit.EXACT_COUNT,
     about="whether it answered Prometheus at every scrape",
     colour=Colour.GOOD,
-    expressions={Source.PROMETHEUS: _by_component(f"min_over_time(up{{{SCRAPED}}}[$__interval])")},
+    query=_by_component(f"min_over_time(up{{{SCRAPED}}}[$__interval])"),
     every=EVERY_SCRAPE,
 )
 SCRAPE_AGE = Signal(
@@ -56,7 +56,7 @@ SCRAPE_AGE = Signal(
     unit=Unit.SECONDS,
     about="time since the newest scrape: up to 1 s for sockets, 2 s for the target, 5 s for others",
     colour=Colour.WORKING,
-    expressions={Source.PROMETHEUS: f"time() - {_by_component(f'timestamp(up{{{SCRAPED}}})')}"},
+    query=f"time() - {_by_component(f'timestamp(up{{{SCRAPED}}})')}",
     colours=COMPONENTS,
 )
 SCRAPE_DURATION = Signal(
@@ -65,11 +65,7 @@ SCRAPE_DURATION = Signal(
     unit=Unit.SECONDS,
     about="time the newest scrape took",
     colour=Colour.WORKING,
-    expressions={
-        Source.PROMETHEUS: _by_component(
-            f"max_over_time(scrape_duration_seconds{{{SCRAPED}}}[$__interval])"
-        )
-    },
+    query=(_by_component(f"max_over_time(scrape_duration_seconds{{{SCRAPED}}}[$__interval])")),
     every=EVERY_SCRAPE,
     colours=COMPONENTS,
 )
@@ -79,7 +75,7 @@ SCRAPE_SAMPLES = Signal(
     unit=Unit.COUNT,
     about="values in one scrape",
     colour=Colour.WORKING,
-    expressions={Source.PROMETHEUS: _by_component(f"scrape_samples_scraped{{{SCRAPED}}}")},
+    query=_by_component(f"scrape_samples_scraped{{{SCRAPED}}}"),
     every=EVERY_SCRAPE,
     colours=COMPONENTS,
 )
@@ -91,9 +87,7 @@ SAMPLES_APPENDED = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="samples Prometheus stored, scraped, pushed and from its rules; histogram: native ones",
     colour=Colour.WORKING,
-    expressions={
-        Source.PROMETHEUS: _rate("prometheus_tsdb_head_samples_appended_total", by="type")
-    },
+    query=_rate("prometheus_tsdb_head_samples_appended_total", by="type"),
     every=SOME_SCRAPES,
     colours={"float": Colour.WORKING, "histogram": Colour.P95},
 )
@@ -103,12 +97,12 @@ SAMPLES_REFUSED = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="samples Prometheus did not store because it has newer ones of the series",
     colour=Colour.TURNED_AWAY,
-    expressions={
-        Source.PROMETHEUS: " + ".join(
+    query=(
+        " + ".join(
             _rate(f"prometheus_tsdb_{kind}_samples_total")
             for kind in ("out_of_order", "out_of_bound", "too_old")
         )
-    },
+    ),
     every=SOME_SCRAPES,
 )
 PUSHES_FAILED = Signal(
@@ -117,15 +111,13 @@ PUSHES_FAILED = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="remote writes and OTLP exports answered with an error",
     colour=Colour.REFUSED,
-    expressions={
-        Source.PROMETHEUS: (
-            _rate(
-                "prometheus_http_requests_total",
-                ', handler=~"/api/v1/(write|otlp/v1/metrics)", code!~"2.."',
-            )
-            + " or vector(0)"
+    query=(
+        _rate(
+            "prometheus_http_requests_total",
+            ', handler=~"/api/v1/(write|otlp/v1/metrics)", code!~"2.."',
         )
-    },
+        + " or vector(0)"
+    ),
     every=SOME_SCRAPES,
 )
 PUSH_AGE = Signal(
@@ -134,13 +126,11 @@ PUSH_AGE = Signal(
     unit=Unit.SECONDS,
     about="time since the newest sample the driver pushed, while its run goes",
     colour=Colour.WAITING,
-    expressions={
-        Source.PROMETHEUS: (
-            "time() - max by (testid) (timestamp("
-            '{__name__=~"k6_vus|locust_users_count", testid=~"$testid"}))'
-            f" and on (testid) loadtest:users{{{RUN}}}"
-        )
-    },
+    query=(
+        "time() - max by (testid) (timestamp("
+        '{__name__=~"k6_vus|locust_users_count", testid=~"$testid"}))'
+        f" and on (testid) loadtest:users{{{RUN}}}"
+    ),
 )
 EVENTS_PENDING = Signal(
     name="events_pending",
@@ -148,9 +138,7 @@ EVENTS_PENDING = Signal(
     unit=Unit.COUNT,
     about="phases that have begun and that the dashboards do not mark yet",
     colour=Colour.TURNED_AWAY,
-    expressions={
-        Source.PROMETHEUS: f"max(max_over_time(lab_events_pending{{{RUN}}}[$__interval]))"
-    },
+    query=f"max(max_over_time(lab_events_pending{{{RUN}}}[$__interval]))",
 )
 # Rules, queries, alerts.
 
@@ -160,7 +148,7 @@ RULE_DURATION = Signal(
     unit=Unit.SECONDS,
     about="time the newest evaluation of a group of rules took",
     colour=Colour.WORKING,
-    expressions={Source.PROMETHEUS: _of_group("prometheus_rule_group_last_duration_seconds")},
+    query=_of_group("prometheus_rule_group_last_duration_seconds"),
     every=EVERY_SCRAPE,
     colours={"loadtest": Colour.WORKING, "alerts": Colour.TURNED_AWAY},
 )
@@ -170,9 +158,7 @@ RULE_INTERVAL = Signal(
     unit=Unit.SECONDS,
     about="time between two evaluations, which none may exceed",
     colour=Colour.LIMIT,
-    expressions={
-        Source.PROMETHEUS: f"min(prometheus_rule_group_interval_seconds{{{PROMETHEUS}}}) > 0"
-    },
+    query=f"min(prometheus_rule_group_interval_seconds{{{PROMETHEUS}}}) > 0",
     every=EVERY_SCRAPE,
     limit=True,
 )
@@ -182,7 +168,7 @@ RULES_MISSED = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="evaluations left out because the one before had not ended: a second without a rate",
     colour=Colour.WAITING,
-    expressions={Source.PROMETHEUS: _rate("prometheus_rule_group_iterations_missed_total")},
+    query=_rate("prometheus_rule_group_iterations_missed_total"),
     every=SOME_SCRAPES,
 )
 RULES_FAILED = Signal(
@@ -191,7 +177,7 @@ RULES_FAILED = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="rules that ended with an error; Prometheus' log names them",
     colour=Colour.FAILED,
-    expressions={Source.PROMETHEUS: _rate("prometheus_rule_evaluation_failures_total")},
+    query=_rate("prometheus_rule_evaluation_failures_total"),
     every=SOME_SCRAPES,
 )
 
@@ -207,7 +193,7 @@ def _request_mean(name: str, title: str, about: str, handler: str, colour: Colou
         unit=Unit.SECONDS,
         about=about,
         colour=colour,
-        expressions={Source.PROMETHEUS: f"{took} / ({number} > 0)"},
+        query=f"{took} / ({number} > 0)",
         every=SOME_SCRAPES,
     )
 
@@ -232,12 +218,10 @@ EVALUATION_P99 = Signal(
     unit=Unit.SECONDS,
     about="99 of 100 expressions of the last minutes, those of the rules included, were faster",
     colour=Colour.P99,
-    expressions={
-        Source.PROMETHEUS: (
-            f'max(prometheus_engine_query_duration_seconds{{{PROMETHEUS}, slice="inner_eval", '
-            'quantile="0.99"})'
-        )
-    },
+    query=(
+        f'max(prometheus_engine_query_duration_seconds{{{PROMETHEUS}, slice="inner_eval", '
+        'quantile="0.99"})'
+    ),
     every=SOME_SCRAPES,
 )
 ALERTS_FIRED = Signal(
@@ -246,13 +230,11 @@ ALERTS_FIRED = Signal(
     unit=Unit.SECONDS,
     about="how long it was firing in the time shown, evaluated every second",
     colour=Colour.FAILED,
-    expressions={
-        Source.PROMETHEUS: (
-            "sum by (alertname, severity, of) (label_replace(label_replace("
-            'count_over_time(ALERTS{alertstate="firing", testid=~"$testid|", target=~"$target|"}'
-            '[$__range]), "of", "$1", "testid", "(.+)"), "of", "$1", "target", "(.+)"))'
-        )
-    },
+    query=(
+        "sum by (alertname, severity, of) (label_replace(label_replace("
+        'count_over_time(ALERTS{alertstate="firing", testid=~"$testid|", target=~"$target|"}'
+        '[$__range]), "of", "$1", "testid", "(.+)"), "of", "$1", "target", "(.+)"))'
+    ),
 )
 # The stores.
 
@@ -262,9 +244,7 @@ STORE_MEMORY = Signal(
     unit=Unit.BYTES,
     about="memory its process holds",
     colour=Colour.WORKING,
-    expressions={
-        Source.PROMETHEUS: f"max by (component) (process_resident_memory_bytes{{{STORES}}})"
-    },
+    query=f"max by (component) (process_resident_memory_bytes{{{STORES}}})",
     every=EVERY_SCRAPE,
     colours=COMPONENTS,
 )
@@ -274,12 +254,12 @@ STORE_DISK = Signal(
     unit=Unit.BYTES,
     about="what Prometheus has on disk: blocks, what is not in a block yet, and its log",
     colour=Colour.TURNED_AWAY,
-    expressions={
-        Source.PROMETHEUS: " + ".join(
+    query=(
+        " + ".join(
             f"sum(prometheus_tsdb_{part}_bytes{{{PROMETHEUS}}})"
             for part in ("storage_blocks", "head_chunks_storage_size", "wal_storage_size")
         )
-    },
+    ),
     every=EVERY_SCRAPE,
 )
 HEAD_SERIES = Signal(
@@ -288,6 +268,6 @@ HEAD_SERIES = Signal(
     unit=Unit.COUNT,
     about="series Prometheus has had a sample of in the last hours",
     colour=Colour.WORKING,
-    expressions={Source.PROMETHEUS: f"sum(prometheus_tsdb_head_series{{{PROMETHEUS}}})"},
+    query=f"sum(prometheus_tsdb_head_series{{{PROMETHEUS}}})",
     every=EVERY_SCRAPE,
 )

@@ -1,6 +1,6 @@
 """The load and its answers, as the driver saw them: the normalised `loadtest:…` series."""
 
-from spikelab.signals import PHASE, REQUEST, RUN, TARGET, Colour, Signal, Source, Unit, _latency
+from spikelab.signals import PHASE, REQUEST, RUN, TARGET, Colour, Signal, Unit, latency_histogram
 
 
 def _in_range(series: str, selector: str = REQUEST) -> str:
@@ -19,7 +19,7 @@ REQUESTS_IN_RANGE = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests that ended in the time shown, counted exactly",
     colour=Colour.GOOD,
-    expressions={Source.PROMETHEUS: _in_range("loadtest:requests:rate")},
+    query=_in_range("loadtest:requests:rate"),
 )
 FAILURES_IN_RANGE = Signal(
     name="failures_in_range",
@@ -27,7 +27,7 @@ FAILURES_IN_RANGE = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests without a good answer in the time shown, counted exactly",
     colour=Colour.FAILED,
-    expressions={Source.PROMETHEUS: _in_range("loadtest:failures:rate")},
+    query=_in_range("loadtest:failures:rate"),
 )
 DROPPED_IN_RANGE = Signal(
     name="dropped_in_range",
@@ -35,7 +35,7 @@ DROPPED_IN_RANGE = Signal(
     unit=Unit.EXACT_COUNT,
     about="iterations never started in the time shown",
     colour=Colour.TURNED_AWAY,
-    expressions={Source.PROMETHEUS: _in_range("loadtest:dropped:rate", PHASE)},
+    query=_in_range("loadtest:dropped:rate", PHASE),
 )
 LATENCY_P95_IN_RANGE = Signal(
     name="latency_p95_in_range",
@@ -43,7 +43,7 @@ LATENCY_P95_IN_RANGE = Signal(
     unit=Unit.SECONDS,
     about="95 of 100 good answers in the time shown were faster",
     colour=Colour.P95,
-    expressions={Source.PROMETHEUS: f"histogram_quantile(0.95, {_latency('$__range', '')})"},
+    query=f"histogram_quantile(0.95, {latency_histogram('$__range', '')})",
 )
 LATENCY_DISTRIBUTION = Signal(
     name="latency_distribution",
@@ -51,7 +51,7 @@ LATENCY_DISTRIBUTION = Signal(
     unit=Unit.SECONDS,
     about="good answers by the moment they came and the time they took",
     colour=Colour.P95,
-    expressions={Source.PROMETHEUS: _latency("$__interval", "")},
+    query=latency_histogram("$__interval", ""),
 )
 GOOD_TOTAL = Signal(
     name="good_total",
@@ -59,11 +59,7 @@ GOOD_TOTAL = Signal(
     unit=Unit.COUNT,
     about="requests answered as expected since the start of the run",
     colour=Colour.GOOD,
-    expressions={
-        Source.PROMETHEUS: (
-            f"sum(loadtest:requests:total{{{REQUEST}}}) - sum(loadtest:failures:total{{{REQUEST}}})"
-        )
-    },
+    query=f"sum(loadtest:requests:total{{{REQUEST}}}) - sum(loadtest:failures:total{{{REQUEST}}})",
 )
 FAILURES_TOTAL = Signal(
     name="failures_total",
@@ -71,7 +67,7 @@ FAILURES_TOTAL = Signal(
     unit=Unit.COUNT,
     about="requests without a good answer since the start of the run",
     colour=Colour.FAILED,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:failures:total{{{REQUEST}}})"},
+    query=f"sum(loadtest:failures:total{{{REQUEST}}})",
 )
 DROPPED_TOTAL = Signal(
     name="dropped_total",
@@ -79,7 +75,7 @@ DROPPED_TOTAL = Signal(
     unit=Unit.COUNT,
     about="iterations the driver dropped since the start of the run",
     colour=Colour.TURNED_AWAY,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:dropped:total{{{PHASE}}})"},
+    query=f"sum(loadtest:dropped:total{{{PHASE}}})",
 )
 IN_FLIGHT = Signal(
     name="in_flight",
@@ -87,13 +83,11 @@ IN_FLIGHT = Signal(
     unit=Unit.COUNT,
     about="requests begun and not yet ended; users, where the script does not count beginnings",
     colour=Colour.WORKING,
-    expressions={
-        Source.PROMETHEUS: (
-            f"clamp_min(sum(loadtest:started:total{{{PHASE}}}) "
-            f"- (sum(loadtest:requests:total{{{REQUEST}}}) or vector(0)), 0) "
-            f"or sum(loadtest:users{{{RUN}}})"
-        )
-    },
+    query=(
+        f"clamp_min(sum(loadtest:started:total{{{PHASE}}}) "
+        f"- (sum(loadtest:requests:total{{{REQUEST}}}) or vector(0)), 0) "
+        f"or sum(loadtest:users{{{RUN}}})"
+    ),
 )
 STARTED_TOTAL = Signal(
     name="started_total",
@@ -101,7 +95,7 @@ STARTED_TOTAL = Signal(
     unit=Unit.COUNT,
     about="requests begun since the start of the run, where the script counts them",
     colour=Colour.LIMIT,
-    expressions={Source.PROMETHEUS: f"sum(loadtest:started:total{{{PHASE}}})"},
+    query=f"sum(loadtest:started:total{{{PHASE}}})",
     limit=True,
 )
 UNDER_WAY = Signal(
@@ -110,12 +104,10 @@ UNDER_WAY = Signal(
     unit=Unit.COUNT,
     about="requests begun and not yet ended, where the script counts beginnings",
     colour=Colour.WAITING,
-    expressions={
-        Source.PROMETHEUS: (
-            f"clamp_min(sum(loadtest:started:total{{{PHASE}}}) "
-            f"- (sum(loadtest:requests:total{{{PHASE}}}) or vector(0)), 0)"
-        )
-    },
+    query=(
+        f"clamp_min(sum(loadtest:started:total{{{PHASE}}}) "
+        f"- (sum(loadtest:requests:total{{{PHASE}}}) or vector(0)), 0)"
+    ),
 )
 CLIENT_MEAN = Signal(
     name="client_mean",
@@ -123,7 +115,7 @@ CLIENT_MEAN = Signal(
     unit=Unit.SECONDS,
     about="mean time to a good answer, as the driver's users felt it",
     colour=Colour.P95,
-    expressions={Source.PROMETHEUS: f"histogram_avg({_latency('$__interval')})"},
+    query=f"histogram_avg({latency_histogram('$__interval')})",
 )
 SERVER_MEAN = Signal(
     name="server_mean",
@@ -131,7 +123,7 @@ SERVER_MEAN = Signal(
     unit=Unit.SECONDS,
     about="mean time from the moment a worker took a request",
     colour=Colour.SERVER,
-    expressions={Source.PROMETHEUS: f"{_at_the_server('sum')} / {_at_the_server('count')}"},
+    query=f"{_at_the_server('sum')} / {_at_the_server('count')}",
     every="2s",
 )
 QUEUE_WAIT_MEAN = Signal(
@@ -140,12 +132,9 @@ QUEUE_WAIT_MEAN = Signal(
     unit=Unit.SECONDS,
     about="mean time in the worker queue, before the server's own timer begins",
     colour=Colour.WAITING,
-    expressions={
-        Source.PROMETHEUS: (
-            f"histogram_avg(sum(rate(tomcat_worker_queue_wait_seconds{{{TARGET}}}"
-            "[$__rate_interval])))"
-        )
-    },
+    query=(
+        f"histogram_avg(sum(rate(tomcat_worker_queue_wait_seconds{{{TARGET}}}[$__rate_interval])))"
+    ),
     every="2s",
 )
 OBJECTIVES_MET = Signal(
@@ -154,7 +143,7 @@ OBJECTIVES_MET = Signal(
     unit=Unit.EXACT_COUNT,
     about="whether every judged phase meets its objectives so far",
     colour=Colour.GOOD,
-    expressions={Source.PROMETHEUS: f"min(last_over_time(lab_slo_ok{{{RUN}}}[$__range]))"},
+    query=f"min(last_over_time(lab_slo_ok{{{RUN}}}[$__range]))",
 )
 DRIVER_CPU = Signal(
     name="driver_cpu",
@@ -162,11 +151,7 @@ DRIVER_CPU = Signal(
     unit=Unit.COUNT,
     about="processor cores that the driver's processes use",
     colour=Colour.WORKING,
-    expressions={
-        Source.PROMETHEUS: (
-            f"max by (driver) (max_over_time(lab_driver_cpu_cores{{{RUN}}}[$__interval]))"
-        )
-    },
+    query=f"max by (driver) (max_over_time(lab_driver_cpu_cores{{{RUN}}}[$__interval]))",
 )
 DRIVER_LIMITED = Signal(
     name="driver_limited",
@@ -174,9 +159,5 @@ DRIVER_LIMITED = Signal(
     unit=Unit.COUNT,
     about="1 while the driver is short of processor: a rate or a latency then measures the driver",
     colour=Colour.FAILED,
-    expressions={
-        Source.PROMETHEUS: (
-            f"max by (driver) (max_over_time(lab_driver_limited{{{RUN}}}[$__interval]))"
-        )
-    },
+    query=f"max by (driver) (max_over_time(lab_driver_limited{{{RUN}}}[$__interval]))",
 )

@@ -5,10 +5,12 @@ first are of the whole machine, the second of the target's network namespace.
 """
 
 from dataclasses import replace
+from functools import partial
 
 from grafana.src.signals import load, tomcat
+from grafana.src.signals.tomcat import increase_per_second
 from spikelab import signals
-from spikelab.signals import TARGET, Colour, Signal, Source, Unit, increase_per_second, peak
+from spikelab.signals import TARGET, Colour, Signal, Unit, peak
 
 _TARGET_EVERY = "2s"
 # Prometheus, InfluxDB and Grafana are scraped every 5 s, so a rate needs twice that: the data
@@ -23,29 +25,7 @@ _LAB_COLOURS = {
 }
 
 
-def _shown(
-    name: str,
-    title: str,
-    unit: Unit,
-    about: str,
-    colour: Colour,
-    expression: str,
-    *,
-    every: str = _TARGET_EVERY,
-    limit: bool = False,
-    colours: dict[str, Colour] | None = None,
-) -> Signal:
-    return Signal(
-        name=name,
-        title=title,
-        unit=unit,
-        about=about,
-        colour=colour,
-        expressions={Source.PROMETHEUS: expression},
-        every=every,
-        limit=limit,
-        colours=colours or {},
-    )
+_shown = partial(Signal, every=_TARGET_EVERY)
 
 
 def _of_target(series: str, selector: str = "") -> str:
@@ -100,8 +80,7 @@ CONNECTIONS_SHARE = _shown(
     Unit.SHARE,
     "established ones, of the target's predicted capacity",
     Colour.CONNECTED,
-    f"{signals.CONNECTIONS_ESTABLISHED.expressions[Source.PROMETHEUS]} "
-    f"/ ({signals.CONNECTIONS_PREDICTED.expressions[Source.PROMETHEUS]})",
+    f"{signals.CONNECTIONS_ESTABLISHED.query} / ({signals.CONNECTIONS_PREDICTED.query})",
 )
 
 

@@ -9,11 +9,12 @@ PHASES = Signal(
     about="phases of a run as its driver wrote them, from start to end",
     colour=Colour.WORKING,
     # Not $timeFilter: a phase that began left of the window is shown as well.
-    expressions={
-        Source.INFLUXDB: 'SELECT "title", "text", "tags", "timeEnd" FROM "events" '
+    query=(
+        'SELECT "title", "text", "tags", "timeEnd" FROM "events" '
         'WHERE time <= ${__to}ms AND "timeEnd" >= ${__from} '
         'AND "testid" =~ /^${testid:raw}$/ AND "driver" =~ /^${driver:regex}$/'
-    },
+    ),
+    source=Source.INFLUXDB,
 )
 
 # Replicas change theirs one after another, and that is one change.
@@ -24,9 +25,9 @@ SETTING_CHANGE = Signal(
     unit=Unit.COUNT,
     about="a setting that differs from what it was one step before",
     colour=Colour.LIMIT,
-    expressions={
-        Source.PROMETHEUS: 'count_values by (target, name) ("value", '
+    query=(
+        'count_values by (target, name) ("value", '
         f"{_EFFECTIVE} != last_over_time({_EFFECTIVE}[10m:5s] offset $__interval))"
-    },
+    ),
     every="5s",
 )

@@ -51,13 +51,12 @@ RAW_DURATIONS = Signal(
     ),
     colour=Colour.GOOD,
     # One result with two columns: two results would be joined by millisecond, one point each.
-    expressions={
-        Source.INFLUXDB: (
-            f'SELECT "answered", "failed" FROM '
-            f"({_points('http_req_duration', GOOD, 'answered')}), "
-            f"({_points('http_req_duration', FAILED, 'failed')})"
-        )
-    },
+    query=(
+        f'SELECT "answered", "failed" FROM '
+        f"({_points('http_req_duration', GOOD, 'answered')}), "
+        f"({_points('http_req_duration', FAILED, 'failed')})"
+    ),
+    source=Source.INFLUXDB,
     colours={"answered": Colour.GOOD, "failed": Colour.FAILED},
 )
 RAW_CONNECTING = Signal(
@@ -66,9 +65,8 @@ RAW_CONNECTING = Signal(
     unit=Unit.MILLISECONDS,
     about="a connection at the moment its first request ended, and how long it took to establish",
     colour=Colour.CONNECTED,
-    expressions={
-        Source.INFLUXDB: _points("http_req_connecting", LOAD + ' AND "value" > 0', "connecting")
-    },
+    query=_points("http_req_connecting", LOAD + ' AND "value" > 0', "connecting"),
+    source=Source.INFLUXDB,
     colours={"connecting": Colour.CONNECTED},
 )
 RAW_OUTCOMES = Signal(
@@ -77,10 +75,11 @@ RAW_OUTCOMES = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests by the status of their answer and k6's error code",
     colour=Colour.GOOD,
-    expressions={
-        Source.INFLUXDB: _figure('count("value") AS "requests"', "http_req_duration", LOAD)
+    query=(
+        _figure('count("value") AS "requests"', "http_req_duration", LOAD)
         + ' GROUP BY "status", "error_code"'
-    },
+    ),
+    source=Source.INFLUXDB,
 )
 # What k6's error codes mean for a target of ours; 1000 + status where there was an answer.
 ERROR_CODES = {
@@ -110,7 +109,8 @@ def _quantile(name: str, function: str, about: str, colour: Colour) -> Signal:
         unit=Unit.MILLISECONDS,
         about=about,
         colour=colour,
-        expressions={Source.INFLUXDB: _figure(function, "http_req_duration", GOOD)},
+        query=_figure(function, "http_req_duration", GOOD),
+        source=Source.INFLUXDB,
     )
 
 
@@ -128,7 +128,8 @@ RAW_STORED = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests in InfluxDB, with an answer or without",
     colour=Colour.WORKING,
-    expressions={Source.INFLUXDB: _figure('sum("value")', "http_reqs", LOAD)},
+    query=_figure('sum("value")', "http_reqs", LOAD),
+    source=Source.INFLUXDB,
 )
 RAW_FAILED = Signal(
     name="raw_failed",
@@ -136,7 +137,8 @@ RAW_FAILED = Signal(
     unit=Unit.EXACT_COUNT,
     about="of these, without a good answer",
     colour=Colour.FAILED,
-    expressions={Source.INFLUXDB: _figure('sum("value")', "http_req_failed", LOAD)},
+    query=_figure('sum("value")', "http_req_failed", LOAD),
+    source=Source.INFLUXDB,
 )
 # Whether all of them are here. A run that has ended keeps its last total.
 
@@ -149,10 +151,8 @@ STORED_BY_RUN = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests in InfluxDB",
     colour=Colour.WORKING,
-    expressions={
-        Source.INFLUXDB: _figure('sum("value") AS "stored"', "http_reqs", LOAD)
-        + ' GROUP BY "testid"'
-    },
+    query=(_figure('sum("value") AS "stored"', "http_reqs", LOAD) + ' GROUP BY "testid"'),
+    source=Source.INFLUXDB,
 )
 COUNTED_BY_RUN = Signal(
     name="counted_by_run",
@@ -160,11 +160,7 @@ COUNTED_BY_RUN = Signal(
     unit=Unit.EXACT_COUNT,
     about="requests of the same run in Prometheus, whose driver counts on when a push is lost",
     colour=Colour.LIMIT,
-    expressions={
-        Source.PROMETHEUS: (
-            f"sum by (testid) (sum_over_time(loadtest:requests:rate{OF_K6}[$__range]))"
-        )
-    },
+    query=f"sum by (testid) (sum_over_time(loadtest:requests:rate{OF_K6}[$__range]))",
 )
 COUNTED_SO_FAR = Signal(
     name="counted_so_far",
@@ -172,7 +168,7 @@ COUNTED_SO_FAR = Signal(
     unit=Unit.COUNT,
     about="requests Prometheus has counted, a second or two after they ended",
     colour=Colour.LIMIT,
-    expressions={Source.PROMETHEUS: f"sum({_LAST} - ({_LAST_BEFORE} or 0 * {_LAST}))"},
+    query=f"sum({_LAST} - ({_LAST_BEFORE} or 0 * {_LAST}))",
     limit=True,
 )
 STORED_SO_FAR = Signal(
@@ -181,9 +177,8 @@ STORED_SO_FAR = Signal(
     unit=Unit.COUNT,
     about="requests InfluxDB has a sample of",
     colour=Colour.WORKING,
-    expressions={
-        Source.INFLUXDB: _over_time('cumulative_sum(sum("value"))', "http_reqs", LOAD, empty="0")
-    },
+    query=_over_time('cumulative_sum(sum("value"))', "http_reqs", LOAD, empty="0"),
+    source=Source.INFLUXDB,
 )
 FAILED_SO_FAR = Signal(
     name="failed_so_far",
@@ -191,11 +186,8 @@ FAILED_SO_FAR = Signal(
     unit=Unit.COUNT,
     about="of these, without a good answer",
     colour=Colour.FAILED,
-    expressions={
-        Source.INFLUXDB: _over_time(
-            'cumulative_sum(sum("value"))', "http_req_failed", LOAD, empty="0"
-        )
-    },
+    query=(_over_time('cumulative_sum(sum("value"))', "http_req_failed", LOAD, empty="0")),
+    source=Source.INFLUXDB,
 )
 SAMPLE_GAP = Signal(
     name="sample_gap",
@@ -203,13 +195,12 @@ SAMPLE_GAP = Signal(
     unit=Unit.MILLISECONDS,
     about="k6 writes its number of users once a second, with all samples of that second",
     colour=Colour.TURNED_AWAY,
-    expressions={
-        Source.INFLUXDB: (
-            'SELECT max("elapsed") FROM (SELECT elapsed("value", 1ms) AS "elapsed" FROM "vus" '
-            f'WHERE {SAMPLES} GROUP BY "testid") WHERE $timeFilter '
-            "GROUP BY time($__interval) fill(none)"
-        )
-    },
+    query=(
+        'SELECT max("elapsed") FROM (SELECT elapsed("value", 1ms) AS "elapsed" FROM "vus" '
+        f'WHERE {SAMPLES} GROUP BY "testid") WHERE $timeFilter '
+        "GROUP BY time($__interval) fill(none)"
+    ),
+    source=Source.INFLUXDB,
 )
 
 
@@ -224,7 +215,8 @@ def _latency(percentile: int, colour: Colour) -> Signal:
         unit=Unit.MILLISECONDS,
         about=f"{percentile} of 100 good answers were faster",
         colour=colour,
-        expressions={Source.INFLUXDB: _over_time(function, "http_req_duration", GOOD)},
+        query=_over_time(function, "http_req_duration", GOOD),
+        source=Source.INFLUXDB,
     )
 
 
@@ -238,7 +230,8 @@ def _part(name: str, title: str, about: str, colour: Colour) -> Signal:
         unit=Unit.MILLISECONDS,
         about=about,
         colour=colour,
-        expressions={Source.INFLUXDB: _over_time('mean("value")', f"http_req_{name}", GOOD)},
+        query=_over_time('mean("value")', f"http_req_{name}", GOOD),
+        source=Source.INFLUXDB,
     )
 
 
@@ -253,5 +246,6 @@ RAW_USERS = Signal(
     unit=Unit.COUNT,
     about="virtual users running",
     colour=Colour.WORKING,
-    expressions={Source.INFLUXDB: _over_time('max("value")', "vus", SAMPLES)},
+    query=_over_time('max("value")', "vus", SAMPLES),
+    source=Source.INFLUXDB,
 )

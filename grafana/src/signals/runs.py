@@ -116,12 +116,10 @@ def _over_time(name: str, title: str, unit: Unit, about: str, colour: Colour, fi
         unit=unit,
         about=about,
         colour=colour,
-        expressions={
-            Source.INFLUXDB: (
-                f'SELECT "{field}" FROM "runs" '
-                f'WHERE {SHOWN} AND "state" = \'valid\' GROUP BY "plan"'
-            )
-        },
+        query=(
+            f'SELECT "{field}" FROM "runs" WHERE {SHOWN} AND "state" = \'valid\' GROUP BY "plan"'
+        ),
+        source=Source.INFLUXDB,
     )
 
 

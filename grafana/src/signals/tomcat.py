@@ -1,6 +1,12 @@
 """Where requests wait at the target, from the network to the worker, and the target's settings."""
 
-from spikelab.signals import TARGET, Colour, Signal, Source, Unit, increase_per_second, peak
+from spikelab.signals import TARGET, Colour, Signal, Unit, peak
+
+
+def increase_per_second(series: str, selector: str = "") -> str:
+    """How fast a counter of the target grows."""
+    return f"sum by (target) (rate({series}{{{TARGET}{selector}}}[$__rate_interval]))"
+
 
 CONNECTIONS_MAXIMUM = Signal(
     name="connections_maximum",
@@ -8,11 +14,7 @@ CONNECTIONS_MAXIMUM = Signal(
     unit=Unit.COUNT,
     about="connections Tomcat accepts before it leaves the rest in the accept queue",
     colour=Colour.LIMIT,
-    expressions={
-        Source.PROMETHEUS: (
-            f'sum by (target) (tomcat_setting{{{TARGET}, name="TOMCAT_MAX_CONNECTIONS"}})'
-        )
-    },
+    query=f'sum by (target) (tomcat_setting{{{TARGET}, name="TOMCAT_MAX_CONNECTIONS"}})',
     every="2s",
     limit=True,
 )
@@ -22,7 +24,7 @@ CONNECTIONS_HELD = Signal(
     unit=Unit.COUNT,
     about="connections Tomcat has accepted and not closed",
     colour=Colour.CONNECTED,
-    expressions={Source.PROMETHEUS: peak("tomcat_connections_current_connections")},
+    query=peak("tomcat_connections_current_connections"),
     every="2s",
 )
 CONNECTIONS_IDLE = Signal(
@@ -31,7 +33,7 @@ CONNECTIONS_IDLE = Signal(
     unit=Unit.COUNT,
     about="of these, connections that wait for their client's next request",
     colour=Colour.WAITING,
-    expressions={Source.PROMETHEUS: peak("tomcat_connections_keepalive_current_connections")},
+    query=peak("tomcat_connections_keepalive_current_connections"),
     every="2s",
 )
 ACCEPT_QUEUE_LIMIT = Signal(
@@ -40,7 +42,7 @@ ACCEPT_QUEUE_LIMIT = Signal(
     unit=Unit.COUNT,
     about="accept-count or somaxconn, whichever is lower; the kernel holds one more",
     colour=Colour.LIMIT,
-    expressions={Source.PROMETHEUS: f"sum by (target) (sockets_accept_queue_limit{{{TARGET}}})"},
+    query=f"sum by (target) (sockets_accept_queue_limit{{{TARGET}}})",
     limit=True,
 )
 LISTEN_OVERFLOWS = Signal(
@@ -49,7 +51,7 @@ LISTEN_OVERFLOWS = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="connection attempts that met a full accept queue, retries included",
     colour=Colour.TURNED_AWAY,
-    expressions={Source.PROMETHEUS: increase_per_second("sockets_listen_overflows_total")},
+    query=increase_per_second("sockets_listen_overflows_total"),
 )
 LISTEN_DROPS = Signal(
     name="listen_drops",
@@ -57,7 +59,7 @@ LISTEN_DROPS = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="connection attempts dropped for any reason",
     colour=Colour.FAILED,
-    expressions={Source.PROMETHEUS: increase_per_second("sockets_listen_drops_total")},
+    query=increase_per_second("sockets_listen_drops_total"),
 )
 CONNECTIONS_OPENED = Signal(
     name="connections_opened",
@@ -65,7 +67,7 @@ CONNECTIONS_OPENED = Signal(
     unit=Unit.COUNT_PER_SECOND,
     about="connections a second that clients began, all ports of the target's network namespace",
     colour=Colour.CONNECTED,
-    expressions={Source.PROMETHEUS: increase_per_second("sockets_passive_opens_total")},
+    query=increase_per_second("sockets_passive_opens_total"),
 )
 
 
@@ -82,7 +84,7 @@ WORKER_QUEUE_WAIT_P50 = Signal(
     unit=Unit.SECONDS,
     about="half of the requests waited less for a worker",
     colour=Colour.P50,
-    expressions={Source.PROMETHEUS: _queue_wait(0.5)},
+    query=_queue_wait(0.5),
     every="2s",
 )
 WORKER_QUEUE_WAIT_P99 = Signal(
@@ -91,7 +93,7 @@ WORKER_QUEUE_WAIT_P99 = Signal(
     unit=Unit.SECONDS,
     about="99 of 100 requests waited less for a worker",
     colour=Colour.P99,
-    expressions={Source.PROMETHEUS: _queue_wait(0.99)},
+    query=_queue_wait(0.99),
     every="2s",
 )
 THREADS_BUSY = Signal(
@@ -100,7 +102,7 @@ THREADS_BUSY = Signal(
     unit=Unit.COUNT,
     about="worker threads that serve a request",
     colour=Colour.WORKING,
-    expressions={Source.PROMETHEUS: peak("tomcat_threads_busy_threads")},
+    query=peak("tomcat_threads_busy_threads"),
     every="2s",
 )
 THREADS_MAXIMUM = Signal(
@@ -109,9 +111,7 @@ THREADS_MAXIMUM = Signal(
     unit=Unit.COUNT,
     about="worker threads Tomcat may have; without a line there is no limit (virtual threads)",
     colour=Colour.LIMIT,
-    expressions={
-        Source.PROMETHEUS: f"sum by (target) (tomcat_threads_config_max_threads{{{TARGET}}}) < +Inf"
-    },
+    query=f"sum by (target) (tomcat_threads_config_max_threads{{{TARGET}}}) < +Inf",
     every="2s",
     limit=True,
 )
@@ -130,7 +130,7 @@ SERVER_LATENCY_P50 = Signal(
     unit=Unit.SECONDS,
     about="half of the requests took the server less, once a worker had them",
     colour=Colour.P50,
-    expressions={Source.PROMETHEUS: _server_latency(0.5)},
+    query=_server_latency(0.5),
     every="2s",
 )
 SERVER_LATENCY_P99 = Signal(
@@ -139,7 +139,7 @@ SERVER_LATENCY_P99 = Signal(
     unit=Unit.SECONDS,
     about="99 of 100 requests took the server less, once a worker had them",
     colour=Colour.P99,
-    expressions={Source.PROMETHEUS: _server_latency(0.99)},
+    query=_server_latency(0.99),
     every="2s",
 )
 
@@ -149,7 +149,7 @@ SERVER_RATE = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="requests the server has finished, a second, those whose client is gone included",
     colour=Colour.GOOD,
-    expressions={Source.PROMETHEUS: increase_per_second("http_server_requests_seconds_count")},
+    query=increase_per_second("http_server_requests_seconds_count"),
     every="2s",
 )
 SERVER_ERRORS = Signal(
@@ -158,13 +158,11 @@ SERVER_ERRORS = Signal(
     unit=Unit.REQUESTS_PER_SECOND,
     about="requests the server has finished with an error of its own, a second",
     colour=Colour.FAILED,
-    expressions={
-        Source.PROMETHEUS: (
-            increase_per_second("http_server_requests_seconds_count", ', outcome="SERVER_ERROR"')
-            + " or 0 * "
-            + increase_per_second("http_server_requests_seconds_count")
-        )
-    },
+    query=(
+        increase_per_second("http_server_requests_seconds_count", ', outcome="SERVER_ERROR"')
+        + " or 0 * "
+        + increase_per_second("http_server_requests_seconds_count")
+    ),
     every="2s",
 )
 
@@ -185,11 +183,7 @@ CPU_USED = Signal(
     unit=Unit.COUNT,
     about="processor cores the target's process uses",
     colour=Colour.WORKING,
-    expressions={
-        Source.PROMETHEUS: (
-            f"sum by (target) (process_cpu_usage{{{TARGET}}} * system_cpu_count{{{TARGET}}})"
-        )
-    },
+    query=f"sum by (target) (process_cpu_usage{{{TARGET}}} * system_cpu_count{{{TARGET}}})",
     every="2s",
 )
 CPU_AVAILABLE = Signal(
@@ -198,11 +192,7 @@ CPU_AVAILABLE = Signal(
     unit=Unit.COUNT,
     about="cores of the machine, or the quota of the target's cgroup where that is less",
     colour=Colour.LIMIT,
-    expressions={
-        Source.PROMETHEUS: (
-            f'min by (target) ({{__name__=~"cgroup_cpu_quota_cores|system_cpu_count", {TARGET}}})'
-        )
-    },
+    query=f'min by (target) ({{__name__=~"cgroup_cpu_quota_cores|system_cpu_count", {TARGET}}})',
     every="2s",
     limit=True,
 )
@@ -212,7 +202,7 @@ CPU_THROTTLED = Signal(
     unit=Unit.SHARE,
     about="share of the scheduling periods in which the cgroup stopped the target",
     colour=Colour.TURNED_AWAY,
-    expressions={Source.PROMETHEUS: _throttled_share()},
+    query=_throttled_share(),
     every="2s",
 )
 SETTINGS = Signal(
@@ -221,6 +211,6 @@ SETTINGS = Signal(
     unit=Unit.EXACT_COUNT,
     about="the settings the target runs with, whatever it was asked for",
     colour=Colour.LIMIT,
-    expressions={Source.PROMETHEUS: f"max by (target, name) (tomcat_setting{{{TARGET}}})"},
+    query=f"max by (target, name) (tomcat_setting{{{TARGET}}})",
     every="2s",
 )
