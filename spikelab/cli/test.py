@@ -1,10 +1,12 @@
 """The command for those who work on the lab: test."""
 
+import os
+import sys
 from typing import Annotated
 
 import typer
 
-from spikelab import testing
+from spikelab import paths
 from spikelab.cli.app import command
 
 
@@ -16,4 +18,6 @@ def test(
     ] = None,
 ) -> None:
     """Run linters and all tests; installs and builds what they need."""
-    raise typer.Exit(testing.run(fast, arguments or []))
+    os.chdir(paths.ROOT)
+    script = ["-m", "tests.run", *(["--fast"] if fast else [])]
+    os.execv(sys.executable, [sys.executable, *script, *(arguments or [])])

@@ -1,4 +1,7 @@
-"""./lab test: linters, then the tests of every part; installs and builds what they need."""
+"""./lab test: linters, then the tests of every part; installs and builds what they need.
+
+`python -m tests.run [--fast] [PYTEST…]` does the same.
+"""
 
 import os
 import subprocess
@@ -8,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from spikelab import paths
-from spikelab.console import say, working
-from spikelab.errors import LabError
+from spikelab.console import err, say, working
+from spikelab.errors import EXIT_FAILED, EXIT_INTERRUPTED, LabError
 from spikelab.stack.programs import current, ensure_built, install, locust_program
 
 _LOCK = paths.REQUIREMENTS / "dev.lock"
@@ -201,3 +204,22 @@ def _ending(names: Sequence[str], *suffixes: str) -> list[str]:
 # What takes seconds, before any test, and what takes longer, beside the tests that are not timed.
 CHECKS: list[Callable[[], None]] = [_lint, _dashboards]
 SLOW_CHECKS: list[Callable[[], None]] = [_target_tests, _types, _rule_tests, _go_tests]
+
+
+def main() -> int:
+    """The exit code; what cannot be installed, and a check that fails, is one line."""
+    fast, arguments = sys.argv[1:2] == ["--fast"], sys.argv[1:]
+    try:
+        return run(fast, arguments[fast:])
+    except LabError as error:
+        message, code = str(error), error.exit_code
+    except OSError as error:
+        message, code = f"{error.filename or 'test'}: {error.strerror}", EXIT_FAILED
+    except KeyboardInterrupt:
+        message, code = "interrupted", EXIT_INTERRUPTED
+    err.print(f"lab: {message}")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
