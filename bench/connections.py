@@ -25,7 +25,6 @@ from spikelab.settings import (
     Endpoints,
     load_stack_settings,
     load_target_declaration,
-    target_settings_of,
 )
 from spikelab.stack.base import Runtime
 from spikelab.stack.choice import current
@@ -120,7 +119,7 @@ def count(runtime: Runtime, setting: Setting) -> Counted:
 
 def _restart(runtime: Runtime, setting: Setting) -> None:
     declaration = load_target_declaration()
-    defaults = target_settings_of(load_stack_settings().values, declaration.settings)
+    defaults = declaration.given(load_stack_settings().values)
     runtime.restart_target(
         declaration.resolve(
             defaults,

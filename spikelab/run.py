@@ -43,7 +43,6 @@ from spikelab.settings import (
     SettingValue,
     load_stack_settings,
     load_target_declaration,
-    target_settings_of,
 )
 from spikelab.stack.base import RunningBuild, Runtime
 from spikelab.stores import InfluxDB, Prometheus, await_beat
@@ -348,5 +347,5 @@ def target_settings(
             )
         return {}
     declaration = load_target_declaration()
-    defaults = target_settings_of(load_stack_settings().values, declaration.settings)
+    defaults = declaration.given(load_stack_settings().values)
     return declaration.resolve(defaults, plan.target.settings, own, given)

@@ -1,15 +1,18 @@
-"""Addresses of the stack: compose/.env.example declares them, compose/.env and the environment
-override them. Both runtimes read the same names."""
+"""The settings of the stack and of its target, and the addresses that follow from them.
 
-# - The target's settings: declared in its target.yml, validated here before anything starts.
-# - What both runtimes publish on this machine, and where.
-# - How many processes Locust spreads its users over, by the user's own environment.
+compose/.env.example declares those of the stack, which compose/.env and the environment override;
+both runtimes read the same names. The target's are declared in its target.yml and validated here
+before anything starts; the target reads the file as well (Setting.java), and
+tests/data/target_settings.json holds both to one meaning.
+"""
+
 import ipaddress
 import math
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -19,51 +22,40 @@ from pydantic import BaseModel, ConfigDict
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.units import parse_whole_number
+from spikelab.units import parse_whole_number, show_value
 
-ON_DEMAND = ("redis", "proxy")
-# Started unless left out, and left out unless asked for.
-OPTIONAL = ("grafana", "influxdb")
-
+# The proxy's listeners: each topology's port.
+TOPOLOGIES = {
+    "sidecar": "PROXY_SIDECAR_PORT",
+    "headers": "PROXY_HEADERS_PORT",
+    "tunnel": "PROXY_TUNNEL_PORT",
+    "tunnel_sidecar": "PROXY_TUNNEL_SIDECAR_PORT",
+    "tls": "PROXY_TLS_PORT",
+}
+# Each component's ports by their variables: users speak to the first, the last tells its health.
 # In the order of start: stores before those that write to them.
-COMPONENTS = ("influxdb", "prometheus", "redis", "target", "sockets", "proxy", "grafana")
+PORTS = {
+    "influxdb": ("INFLUXDB_PORT",),
+    "prometheus": ("PROMETHEUS_PORT",),
+    "redis": ("REDIS_PORT",),
+    "target": ("TARGET_PORT", "TARGET_MANAGEMENT_PORT"),
+    "sockets": ("SOCKETS_EXPORTER_PORT",),
+    "proxy": (*TOPOLOGIES.values(), "PROXY_METRICS_PORT"),
+    "grafana": ("GRAFANA_PORT",),
+}
+PORT_NAMES = tuple(chain.from_iterable(PORTS.values()))
+COMPONENTS = tuple(PORTS)
+# Left out unless asked for, and started unless left out.
+ON_DEMAND = ("redis", "proxy")
+OPTIONAL = ("grafana", "influxdb")
+# It asks for no password and can revoke every token, so it never listens for other machines.
+_LOOPBACK_ONLY = {"redis": "127.0.0.1"}
 
-
-@dataclass(frozen=True)
-class Endpoints:
-    """Base URLs, each without a trailing slash; None for a component that is not there.
-
-    `proxy` has one for each topology: sidecar, headers, tunnel, tunnel_sidecar, tls. `replicas`: of
-    further targets behind the proxy, where each tells its metrics and where its sockets'.
-    """
-
-    target: str
-    management: str
-    sockets: str
-    prometheus: str
-    influxdb: str | None
-    grafana: str | None
-    redis: str | None = None
-    proxy: Mapping[str, str] | None = None
-    replicas: Sequence[tuple[str, str]] = ()
-
-
-PORT_NAMES = (
-    "TARGET_PORT",
-    "TARGET_MANAGEMENT_PORT",
-    "SOCKETS_EXPORTER_PORT",
-    "PROMETHEUS_PORT",
-    "INFLUXDB_PORT",
-    "GRAFANA_PORT",
-    "REDIS_PORT",
-    "PROXY_SIDECAR_PORT",
-    "PROXY_HEADERS_PORT",
-    "PROXY_TUNNEL_PORT",
-    "PROXY_TUNNEL_SIDECAR_PORT",
-    "PROXY_TLS_PORT",
-    "PROXY_METRICS_PORT",
-)
 DATABASE = "myk6db"
+
+# The target's variables that begin so are its settings, misspelt ones included: whoever resolves
+# them says what is wrong.
+_TARGET_PREFIX = "TOMCAT_"
 
 
 @dataclass(frozen=True)
@@ -128,139 +120,26 @@ def _check(settings: StackSettings) -> None:
 
 
 def _is_ours(name: str, known: dict[str, str | None]) -> bool:
-    # Unknown TOMCAT_… names too: whoever resolves the settings says what is wrong with them.
-    return name in known or name.startswith("TOMCAT_")
+    return name in known or name.startswith(_TARGET_PREFIX)
 
 
-def target_settings_of(values: dict[str, str], declared: Collection[str]) -> dict[str, str]:
-    """The target's settings among the variables, misspelt ones included."""
-    return {
-        name: value
-        for name, value in values.items()
-        if name in declared or name.startswith("TOMCAT_")
-    }
+@dataclass(frozen=True)
+class Endpoints:
+    """Base URLs, each without a trailing slash; None for a component that is not there.
 
+    `proxy` has one for each topology: sidecar, headers, tunnel, tunnel_sidecar, tls. `replicas`: of
+    further targets behind the proxy, where each tells its metrics and where its sockets'.
+    """
 
-SettingValue = int | bool | str
-
-
-class Setting(BaseModel):
-    """One setting as target.yml declares it."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    about: str
-    property: str
-    type: Literal["integer", "milliseconds", "boolean", "choice"]
-    default: SettingValue
-    choices: list[str] = []
-    minimum: int | None = None
-    maximum: int | None = None
-    default_follows: str | None = None
-    at_most: str | None = None
-    needs_java: int | None = None
-    metric: str
-
-    def parse(self, name: str, text: str) -> SettingValue:
-        """The value of a text such as ``200`` or ``true``. Raises UsageError in one line."""
-        if self.type == "boolean":
-            if text.lower() not in ("true", "false"):
-                raise UsageError(f"{name}={text}: must be true or false (target.yml)")
-            return text.lower() == "true"
-        if self.type == "choice":
-            if text not in self.choices:
-                known = " or ".join(self.choices)
-                raise UsageError(
-                    f"{name}={text}: must be {known} (target.yml)"
-                    + did_you_mean(text, self.choices)
-                )
-            return text
-        low, high = self.minimum, self.maximum
-        number = parse_whole_number(text)
-        if number is None or not (low or 0) <= number <= (high or 2**31 - 1):
-            unit = " of milliseconds" if self.type == "milliseconds" else ""
-            raise UsageError(
-                f"{name}={text}: must be a whole number{unit} from {low} to {high} (target.yml)"
-            )
-        return number
-
-    def exported(self, value: SettingValue) -> float:
-        """The value as `tomcat_setting` shows it; of a choice its place in the list."""
-        return float(self.choices.index(value) if isinstance(value, str) else value)
-
-
-class TargetDeclaration(BaseModel):
-    """A target.yml: its name and its settings by environment variable."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    name: str
-    about: str
-    settings: dict[str, Setting]
-
-    def resolve(self, *layers: Mapping[str, object]) -> dict[str, SettingValue]:
-        """Every setting's value: the defaults, overridden layer by layer, last wins.
-
-        Raises UsageError for an unknown name or a value out of its range.
-        """
-        chosen: dict[str, SettingValue] = {}
-        for layer in layers:
-            for name, value in layer.items():
-                if name not in self.settings:
-                    raise UsageError(
-                        f"unknown target setting '{name}'" + did_you_mean(name, self.settings)
-                    )
-                text = str(value).lower() if isinstance(value, bool) else str(value).strip()
-                if text:
-                    chosen[name] = self.settings[name].parse(name, text)
-        return self._complete(chosen)
-
-    def _complete(self, chosen: dict[str, SettingValue]) -> dict[str, SettingValue]:
-        """Fills in the defaults, some of which depend on other settings."""
-        values: dict[str, SettingValue] = {}
-        for name, setting in self.settings.items():
-            follows = setting.default_follows
-            default = values[follows] if follows else setting.default
-            values[name] = chosen.get(name, default)
-            limit = values[setting.at_most] if setting.at_most else None
-            if limit is not None and float(values[name]) > float(limit):
-                if name in chosen:
-                    raise UsageError(
-                        f"{name}={values[name]}: may not exceed {setting.at_most}={limit} "
-                        "(target.yml)"
-                    )
-                values[name] = limit
-        return values
-
-
-@cache
-def load_target_declaration(folder: Path = paths.TARGET) -> TargetDeclaration:
-    """The declaration of the target in a folder of targets/."""
-    return TargetDeclaration.model_validate(
-        yaml.safe_load((folder / "target.yml").read_text(encoding="utf-8"))
-    )
-
-
-# The proxy's listeners: each topology's port.
-TOPOLOGIES = {
-    "sidecar": "PROXY_SIDECAR_PORT",
-    "headers": "PROXY_HEADERS_PORT",
-    "tunnel": "PROXY_TUNNEL_PORT",
-    "tunnel_sidecar": "PROXY_TUNNEL_SIDECAR_PORT",
-    "tls": "PROXY_TLS_PORT",
-}
-# Each component's ports by their variables: users speak to the first, the last tells its health.
-PORTS = {
-    "influxdb": ("INFLUXDB_PORT",),
-    "prometheus": ("PROMETHEUS_PORT",),
-    "redis": ("REDIS_PORT",),
-    "target": ("TARGET_PORT", "TARGET_MANAGEMENT_PORT"),
-    "sockets": ("SOCKETS_EXPORTER_PORT",),
-    "proxy": (*TOPOLOGIES.values(), "PROXY_METRICS_PORT"),
-    "grafana": ("GRAFANA_PORT",),
-}
-# It asks for no password and can revoke every token, so it never listens for other machines.
-_LOOPBACK_ONLY = {"redis": "127.0.0.1"}
+    target: str
+    management: str
+    sockets: str
+    prometheus: str
+    influxdb: str | None
+    grafana: str | None
+    redis: str | None = None
+    proxy: Mapping[str, str] | None = None
+    replicas: Sequence[tuple[str, str]] = ()
 
 
 def published(settings: StackSettings, running: Collection[str]) -> Endpoints:
@@ -312,6 +191,125 @@ def components_wanted(without: Sequence[str], on_demand: Sequence[str]) -> list[
             )
     left_out = {*without, *ON_DEMAND} - {*on_demand}
     return [name for name in COMPONENTS if name not in left_out]
+
+
+SettingValue = int | bool | str
+
+
+class Setting(BaseModel):
+    """One setting as target.yml declares it."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    about: str
+    property: str
+    type: Literal["integer", "milliseconds", "boolean", "choice"]
+    default: SettingValue
+    choices: list[str] = []
+    minimum: int = 0
+    maximum: int = 2**31 - 1
+    default_follows: str | None = None
+    at_most: str | None = None
+    needs_java: int | None = None
+
+    def parse(self, name: str, text: str) -> SettingValue:
+        """The value of a text such as ``200`` or ``true``. Raises UsageError in one line."""
+        if self.type == "boolean":
+            if text.lower() not in ("true", "false"):
+                raise UsageError(f"{name}={text}: must be true or false (target.yml)")
+            return text.lower() == "true"
+        if self.type == "choice":
+            if text not in self.choices:
+                known = " or ".join(self.choices)
+                raise UsageError(
+                    f"{name}={text}: must be {known} (target.yml)"
+                    + did_you_mean(text, self.choices)
+                )
+            return text
+        number = parse_whole_number(text)
+        if number is None or not self.minimum <= number <= self.maximum:
+            unit = " of milliseconds" if self.type == "milliseconds" else ""
+            raise UsageError(
+                f"{name}={text}: must be a whole number{unit} from {self.minimum} "
+                f"to {self.maximum} (target.yml)"
+            )
+        return number
+
+    def exported(self, value: SettingValue) -> float | None:
+        """The value as `tomcat_setting` shows it: a choice is its place in the list, a negative
+        number unlimited (None)."""
+        number = float(self.choices.index(value) if isinstance(value, str) else value)
+        return None if number < 0 else number
+
+
+class TargetDeclaration(BaseModel):
+    """A target.yml: its name and its settings by environment variable."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str
+    about: str
+    settings: dict[str, Setting]
+
+    def given(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """The target's settings among the variables, misspelt ones included."""
+        return {
+            name: value
+            for name, value in variables.items()
+            if name in self.settings or name.startswith(_TARGET_PREFIX)
+        }
+
+    def resolve(self, *layers: Mapping[str, object]) -> dict[str, SettingValue]:
+        """Every setting's value: the defaults, overridden layer by layer, last wins.
+
+        Raises UsageError for an unknown name or a value out of its range.
+        """
+        chosen: dict[str, SettingValue] = {}
+        for layer in layers:
+            for name, value in layer.items():
+                if name not in self.settings:
+                    raise UsageError(
+                        f"unknown target setting '{name}'" + did_you_mean(name, self.settings)
+                    )
+                text = show_value(value).strip()
+                if text:
+                    chosen[name] = self.settings[name].parse(name, text)
+        return self._complete(chosen)
+
+    def _complete(self, chosen: dict[str, SettingValue]) -> dict[str, SettingValue]:
+        """Fills in the defaults, some of which depend on other settings."""
+
+        def value_of(name: str) -> SettingValue:
+            setting = self.settings[name]
+            value = chosen.get(name)
+            if value is None:
+                follows = setting.default_follows
+                value = value_of(follows) if follows else setting.default
+            if not setting.at_most:
+                return value
+            limit = value_of(setting.at_most)
+            if float(value) <= float(limit):
+                return value
+            if name in chosen:
+                raise UsageError(
+                    f"{name}={value}: may not exceed {setting.at_most}={limit} (target.yml)"
+                )
+            return limit
+
+        return {name: value_of(name) for name in self.settings}
+
+
+@cache
+def load_target_declaration(folder: Path = paths.TARGET) -> TargetDeclaration:
+    """The declaration of the target in a folder of targets/."""
+    return TargetDeclaration.model_validate(
+        yaml.safe_load((folder / "target.yml").read_text(encoding="utf-8"))
+    )
+
+
+def as_variables(settings: Mapping[str, SettingValue]) -> dict[str, str]:
+    """Settings as environment variables of the target."""
+    return {name: show_value(value) for name, value in settings.items()}
 
 
 LOCUST_PROCESSES = "LOCUST_PROCESSES"

@@ -166,7 +166,8 @@ def _differ(effective: Mapping[str, float | None], settings: Mapping[str, Settin
         settings = {k: v for k, v in settings.items() if effective.get(k, 0.0) is not None}
     declared = load_target_declaration().settings
     return any(
-        effective.get(name) != declared[name].exported(value) for name, value in settings.items()
+        effective.get(name, math.nan) != declared[name].exported(value)
+        for name, value in settings.items()
     )
 
 

@@ -53,6 +53,15 @@ def parse_whole_number(text: str) -> int | None:
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
+def show_value(value: object) -> str:
+    """A value as `--set`, `--target-set` and environment variables have it.
+
+    >>> show_value(True), show_value(200), show_value("local")
+    ('true', '200', 'local')
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def parse_base_url(text: str) -> str:
     """Scheme, host and port of a server, without a path. Raises ValueError."""
     try:

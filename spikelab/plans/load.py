@@ -17,9 +17,9 @@ from pydantic_core import ErrorDetails
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean, printable
 from spikelab.plans.model import Plan, Request, Source, Variant
-from spikelab.plans.parameters import Parameter, Parameters, Preset, check_values, written
+from spikelab.plans.parameters import Parameter, Parameters, Preset, check_values
 from spikelab.results.run import Scalar
-from spikelab.units import parse_whole_number
+from spikelab.units import parse_whole_number, show_value
 
 
 def plan_files() -> dict[str, Path]:
@@ -197,7 +197,7 @@ def _substitute(value: Any, values: Mapping[str, Any], path: Path, *location: in
     lone = _PLACEHOLDER.fullmatch(value)
     if lone:
         return values[lone[1]]
-    return _PLACEHOLDER.sub(lambda match: written(values[match[1]]), value)
+    return _PLACEHOLDER.sub(lambda match: show_value(values[match[1]]), value)
 
 
 Location = Sequence[int | str]

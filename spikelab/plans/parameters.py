@@ -112,11 +112,6 @@ PROXY_PREFIX = "proxy:"
 _RESERVED_PHASES = "spikelab-"
 
 
-def written(value: Scalar) -> str:
-    """A value as `--set` takes it."""
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def _duration(text: str) -> str:
     parse_duration(text)
     return text

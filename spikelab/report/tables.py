@@ -37,7 +37,6 @@ from spikelab.experiments.sweep import (
 )
 from spikelab.plans.estimate import estimate
 from spikelab.plans.load import load_plan, plan_files
-from spikelab.plans.parameters import written
 from spikelab.prediction.check import (
     PredictionCheck,
     as_predicted,
@@ -71,7 +70,15 @@ from spikelab.results.run import (
 )
 from spikelab.settings import SettingValue, load_target_declaration
 from spikelab.stack.base import ComponentStatus
-from spikelab.units import MISSING, show_cores, show_count, show_rate, show_seconds, show_success
+from spikelab.units import (
+    MISSING,
+    show_cores,
+    show_count,
+    show_rate,
+    show_seconds,
+    show_success,
+    show_value,
+)
 
 VERDICT_COLOURS = {"pass": "green", "fail": "red", "inconclusive": "yellow"}
 _MOST_WAVES = 6
@@ -232,7 +239,7 @@ def show_plans() -> None:
             takes = str(estimate(load_plan(name, preset=preset)))
             table.add_row("", takes, f"--preset {preset}: {what.about}", style="dim")
         if plan.parameters:
-            values = [f"{key}={written(p.default)}" for key, p in plan.parameters.items()]
+            values = [f"{key}={show_value(p.default)}" for key, p in plan.parameters.items()]
             table.add_row("", "", f"--set {' '.join(values)}", style="dim")
     out.print(table)
 
@@ -1122,9 +1129,7 @@ def _defaults() -> _Settings:
 
 
 def _shown(value: SettingValue | None) -> str:
-    if value is None:
-        return MISSING
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return MISSING if value is None else show_value(value)
 
 
 _SWEEP_TABLE_FIGURES = ("requests", "failed", "p50", "p95", "p99")

@@ -22,6 +22,7 @@ from spikelab.settings import (
     Endpoints,
     SettingValue,
     address,
+    as_variables,
     bind_address,
     components_wanted,
     load_stack_settings,
@@ -175,7 +176,7 @@ class DockerRuntime:
                 "target",
                 *changed_services({*before, *start.services}, start),
                 files=start.files,
-                env=_as_text(settings) | _broker(self._running()) | start.env,
+                env=as_variables(settings) | _broker(self._running()) | start.env,
             )
             if hidden := unseen(containers()):
                 raise LabError(f"the engine does not say where {', '.join(hidden)} can be reached")
@@ -289,10 +290,6 @@ class DockerRuntime:
 def _broker(components: Collection[str]) -> dict[str, str]:
     """What tells the target of the lab's own broker, for whatever may make its container anew."""
     return {"AUTHZ_REDIS_URL": str(_INSIDE.redis)} if "redis" in components else {}
-
-
-def _as_text(settings: Mapping[str, SettingValue]) -> dict[str, str]:
-    return {name: str(value).lower() for name, value in settings.items()}
 
 
 def _start_of(build: TargetBuild | None, cores: Cores | None) -> ContainerStart:

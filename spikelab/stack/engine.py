@@ -23,7 +23,7 @@ from spikelab.console import working
 from spikelab.errors import LabError, UsageError
 from spikelab.machine import Cores, cpu_list
 from spikelab.results.run import write_json
-from spikelab.settings import COMPONENTS, ON_DEMAND, load_target_declaration, target_settings_of
+from spikelab.settings import COMPONENTS, ON_DEMAND, load_target_declaration
 from spikelab.stack.base import TargetBuild
 from spikelab.stack.builds import fingerprint, services_of
 
@@ -403,7 +403,7 @@ def running_settings() -> dict[str, str]:
     """The settings that the target runs with, whatever compose/.env says now."""
     pairs = (text.partition("=") for text in _config(SERVICES["target"]).get("Env") or ())
     values = {name: value for name, _, value in pairs}
-    return target_settings_of(values, load_target_declaration().settings)
+    return load_target_declaration().given(values)
 
 
 def changed_services(named: Collection[str], start: ContainerStart) -> list[str]:

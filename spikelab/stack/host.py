@@ -34,13 +34,13 @@ from spikelab.settings import (
     SettingValue,
     StackSettings,
     address,
+    as_variables,
     bind_address,
     components_wanted,
     load_stack_settings,
     load_target_declaration,
     published,
     start_command,
-    target_settings_of,
 )
 from spikelab.stack.base import (
     ComponentStatus,
@@ -89,7 +89,7 @@ class HostRuntime:
     def up(self, without: Sequence[str], on_demand: Sequence[str] = ()) -> None:
         wanted = self._wanted(without, on_demand)
         declaration = load_target_declaration()
-        own = target_settings_of(self.asked.values, declaration.settings)
+        own = declaration.given(self.asked.values)
         settings = declaration.resolve(own)
         cores = chosen_cores(self.asked.values, self.cpus(), separate=False)
         require_binding(cores)
@@ -287,7 +287,7 @@ class HostRuntime:
             "AUTHZ_PUBLIC_KEY_FILE": PUBLIC_KEY,
             "AUTHZ_REDIS_URL": self._broker_url() if broker else "",
         }
-        write_target_env(own | {name: str(value).lower() for name, value in settings.items()})
+        write_target_env(own | as_variables(settings))
 
     def _wait_healthy(self, names: Sequence[str]) -> None:
         urls = {name: self._health_url(name) for name in names}

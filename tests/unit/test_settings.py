@@ -1,11 +1,34 @@
 """Target settings: declared in target.yml, resolved and checked before anything starts."""
 
+import json
+from typing import Any
+
 import pytest
 
+from spikelab import paths
 from spikelab.errors import UsageError
-from spikelab.settings import load_target_declaration
+from spikelab.settings import TargetDeclaration, as_variables, load_target_declaration
 
 DECLARATION = load_target_declaration()
+
+# The target reads the same table: SettingVectorsTest.java.
+TABLE = json.loads((paths.ROOT / "tests" / "data" / "target_settings.json").read_text())
+EXAMPLE = TargetDeclaration.model_validate(TABLE["declaration"])
+
+
+# Which Java runs the target, only the target knows.
+@pytest.mark.parametrize("case", [case for case in TABLE["cases"] if case.get("java") != 17])
+def test_a_declaration_is_read_as_the_target_reads_it(case: dict[str, Any]) -> None:
+    if "refused" in case:
+        with pytest.raises(UsageError, match=f"^{case['refused']}="):
+            EXAMPLE.resolve(case["given"])
+        return
+    values = EXAMPLE.resolve(case["given"])
+    assert {name: values[name] for name in case["values"]} == case["values"]
+    for name, metric in case.get("metrics", {}).items():
+        assert EXAMPLE.settings[name].exported(values[name]) == metric, name
+    # What the lab hands over, the target reads back.
+    assert EXAMPLE.resolve(as_variables(values)) == values
 
 
 def test_defaults_are_those_of_the_published_spike_ladder() -> None:

@@ -184,11 +184,10 @@ DECLARATION = load_target_declaration()
 
 
 def exported(**changed: int) -> str:
-    values = DECLARATION.resolve(changed)
-    lines = [
-        f'tomcat_setting{{name="{name}"}} {DECLARATION.settings[name].exported(value)}'
-        for name, value in values.items()
-    ]
+    lines = []
+    for name, value in DECLARATION.resolve(changed).items():
+        shown = DECLARATION.settings[name].exported(value)
+        lines.append(f'tomcat_setting{{name="{name}"}} {"+Inf" if shown is None else shown}')
     return "\n".join(lines) + "\n"
 
 
@@ -206,3 +205,13 @@ def test_a_replica_with_other_settings_differs(server: Server, threads: int, dif
     finally:
         replica.close()
     assert found == differs
+
+
+def test_a_target_with_an_unlimited_setting_has_it(server: Server) -> None:
+    """Else every run would start it anew."""
+    server.text = exported(TOMCAT_MAX_KEEP_ALIVE_REQUESTS=-1)
+    none = "http://127.0.0.1:1"
+    view = TargetView(Endpoints(none, server.url, none, none, None, None))
+    unlimited = DECLARATION.resolve({"TOMCAT_MAX_KEEP_ALIVE_REQUESTS": -1})
+    assert not target._differs(view, unlimited)
+    assert target._differs(view, DECLARATION.resolve())

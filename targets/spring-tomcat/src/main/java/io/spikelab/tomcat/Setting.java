@@ -6,7 +6,8 @@ import java.util.Map;
 import java.util.regex.Pattern;
 
 /**
- * One setting as {@code target.yml} declares it.
+ * One setting as {@code target.yml} declares it. The lab reads the file as well (spikelab/settings.py):
+ * tests/data/target_settings.json holds both to one meaning.
  *
  * @param name environment variable
  * @param property Spring property it sets
@@ -22,7 +23,7 @@ import java.util.regex.Pattern;
 public record Setting(String name, String property, Type type, String defaultValue, long minimum, long maximum,
         List<String> choices, String defaultFollows, String atMost, int needsJava) {
 
-    private static final Pattern WHOLE_NUMBER = Pattern.compile("[+-]?[0-9]{1,18}");
+    private static final Pattern WHOLE_NUMBER = Pattern.compile("-?[0-9]{1,15}");
 
     /** How the text of a value is read. */
     public enum Type {
@@ -32,9 +33,10 @@ public record Setting(String name, String property, Type type, String defaultVal
     static Setting declared(String name, Map<String, Object> declaration) {
         return new Setting(name, text(declaration, "property"),
                 Type.valueOf(text(declaration, "type").toUpperCase(Locale.ROOT)), text(declaration, "default"),
-                number(declaration, "minimum"), number(declaration, "maximum"), texts(declaration, "choices"),
+                number(declaration, "minimum", 0), number(declaration, "maximum", Integer.MAX_VALUE),
+                texts(declaration, "choices"),
                 (String) declaration.get("default_follows"), (String) declaration.get("at_most"),
-                (int) number(declaration, "needs_java"));
+                (int) number(declaration, "needs_java", 0));
     }
 
     static Setting port(String name, String property, int defaultPort) {
@@ -67,11 +69,20 @@ public record Setting(String name, String property, Type type, String defaultVal
         if (!isValid(trimmed)) {
             throw new InvalidValueException(source, shortened(value), "must be " + allowed() + declaredIn);
         }
-        return isNumber() ? String.valueOf(Long.parseLong(trimmed)) : trimmed.toLowerCase(Locale.ROOT);
+        return switch (type) {
+            case BOOLEAN -> trimmed.toLowerCase(Locale.ROOT);
+            case CHOICE -> trimmed;
+            case INTEGER, MILLISECONDS -> String.valueOf(Long.parseLong(trimmed));
+        };
     }
 
-    private boolean isNumber() {
-        return type == Type.INTEGER || type == Type.MILLISECONDS;
+    /** A value, in its normal form, as its metric: a choice is its place, a negative number unlimited. */
+    public double exported(String value) {
+        return switch (type) {
+            case BOOLEAN -> Boolean.parseBoolean(value) ? 1 : 0;
+            case CHOICE -> choices.indexOf(value);
+            case INTEGER, MILLISECONDS -> value.startsWith("-") ? Double.POSITIVE_INFINITY : Long.parseLong(value);
+        };
     }
 
     private boolean isValid(String value) {
@@ -115,7 +126,7 @@ public record Setting(String name, String property, Type type, String defaultVal
         return declaration.get(key) instanceof List<?> list ? list.stream().map(String::valueOf).toList() : List.of();
     }
 
-    private static long number(Map<String, Object> declaration, String key) {
-        return declaration.get(key) instanceof Number number ? number.longValue() : 0;
+    private static long number(Map<String, Object> declaration, String key, long absent) {
+        return declaration.get(key) instanceof Number number ? number.longValue() : absent;
     }
 }

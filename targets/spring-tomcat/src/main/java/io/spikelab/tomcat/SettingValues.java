@@ -42,14 +42,13 @@ final class SettingValues {
     }
 
     private String defaultOf(Setting setting) {
-        if (setting.defaultFollows() != null) {
-            return valueOf(description.setting(setting.defaultFollows()));
-        }
+        String value = setting.defaultFollows() == null ? setting.defaultValue()
+                : valueOf(description.setting(setting.defaultFollows()));
         if (setting.atMost() == null) {
-            return setting.defaultValue();
+            return value;
         }
         long limit = Long.parseLong(valueOf(description.setting(setting.atMost())));
-        return String.valueOf(Math.min(limit, Long.parseLong(setting.defaultValue())));
+        return String.valueOf(Math.min(limit, Long.parseLong(value)));
     }
 
     private void checkAgainstOthers(Setting setting, String value) {

@@ -19,22 +19,22 @@ public record TargetDescription(Map<String, Setting> settings) {
     /** Reads the file that the build packs beside the classes. */
     public static TargetDescription load() {
         try (InputStream file = TargetDescription.class.getResourceAsStream("/target.yml")) {
-            Map<String, Object> root = new Yaml(new SafeConstructor(new LoaderOptions())).load(file);
-            Map<String, Setting> settings = new LinkedHashMap<>();
-            section(root, "settings").forEach((name, declaration) ->
-                    settings.put(name, Setting.declared(name, asSection(declaration))));
-            return new TargetDescription(settings);
+            return of(new Yaml(new SafeConstructor(new LoaderOptions())).load(file));
         } catch (IOException failure) {
             throw new UncheckedIOException(failure);
         }
     }
 
-    public Setting setting(String name) {
-        return settings.get(name);
+    /** The content of such a file. */
+    static TargetDescription of(Map<String, Object> root) {
+        Map<String, Setting> settings = new LinkedHashMap<>();
+        asSection(root.get("settings")).forEach((name, declaration) ->
+                settings.put(name, Setting.declared(name, asSection(declaration))));
+        return new TargetDescription(settings);
     }
 
-    private static Map<String, Object> section(Map<String, Object> parent, String key) {
-        return asSection(parent.get(key));
+    public Setting setting(String name) {
+        return settings.get(name);
     }
 
     @SuppressWarnings("unchecked")

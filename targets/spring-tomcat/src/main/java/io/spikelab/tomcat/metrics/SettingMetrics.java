@@ -4,34 +4,35 @@ import io.prometheus.metrics.core.metrics.GaugeWithCallback;
 import io.prometheus.metrics.model.registry.PrometheusRegistry;
 import io.spikelab.tomcat.Setting;
 import io.spikelab.tomcat.TargetDescription;
-import io.spikelab.tomcat.authz.LocalBlacklist;
 import io.spikelab.tomcat.worker.TrafficConnector;
 import java.util.LinkedHashMap;
 import java.util.Map;
 import org.springframework.beans.factory.InitializingBean;
-import org.springframework.beans.factory.annotation.Value;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
+import org.springframework.core.env.Environment;
 
-/** {@code tomcat_setting}: each declared setting as the running connector has it. */
+/**
+ * {@code tomcat_setting}: each declared setting as the running connector has it; one that the connector does not have
+ * is shown as Spring was given it.
+ */
 @Configuration(proxyBeanMethods = false)
 class SettingMetrics {
 
     @Bean
     InitializingBean settingGauges(PrometheusRegistry registry, TrafficConnector connector,
-            LocalBlacklist blacklist, TargetDescription description,
-            @Value("${target.hello-delay-ms}") double helloDelayMillis,
-            @Value("${target.authz-blacklist}") String blacklistPlace) {
-        Setting place = description.setting("AUTHZ_BLACKLIST");
+            TargetDescription description, Environment environment) {
+        Map<String, Double> given = new LinkedHashMap<>();
+        for (Setting setting : description.settings().values()) {
+            given.put(setting.name(), setting.exported(environment.getRequiredProperty(setting.property())));
+        }
         return () -> GaugeWithCallback.builder().name("tomcat_setting")
                 .help("Setting in effect, in its own unit; a boolean is 0 or 1, a choice its place from 0, "
                         + "unlimited is +Inf")
                 .labelNames("name")
                 .callback(gauge -> connector.running().ifPresent(running -> {
-                    effective(running).forEach((name, value) -> gauge.call(value, name));
-                    gauge.call(helloDelayMillis, "TARGET_HELLO_DELAY_MS");
-                    gauge.call(blacklist.maximumEntries(), "TARGET_AUTHZ_BLACKLIST_MAX_ENTRIES");
-                    gauge.call(place.choices().indexOf(blacklistPlace), place.name());
+                    Map<String, Double> effective = effective(running);
+                    given.forEach((name, value) -> gauge.call(effective.getOrDefault(name, value), name));
                 })).register(registry);
     }
 
