@@ -319,7 +319,7 @@ class Source:
 
 
 class Plan(Strict):
-    """A whole plan, checked. Rates are requests per second, durations carry their unit."""
+    """A whole plan. Rates are requests per second, durations carry their unit."""
 
     _source: Source | None = PrivateAttr(None)
 

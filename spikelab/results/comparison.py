@@ -1,6 +1,6 @@
 """A comparison as a file, results/<comparison>/comparison.json.
 
-`docs/comparison.schema.json` is generated from these models (`python -m spikelab.schema`).
+`docs/comparison.schema.json` is generated from these models (`python -m docs.schemas`).
 Latencies are in seconds, rates per second, shares of 1.
 """
 

@@ -1,6 +1,6 @@
 """The run record, results/<testid>/run.json: every figure of a run and what it was made with.
 
-`docs/run.schema.json` is generated from these models (`python -m spikelab.schema`; `./lab test`
+`docs/run.schema.json` is generated from these models (`python -m docs.schemas`; `./lab test`
 fails when it is out of date).
 Durations are in seconds, rates per second, times ISO 8601 in UTC.
 """

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from docs.schemas import MODELS, json_schema
 from spikelab import paths
-from spikelab.schema import MODELS, json_schema
 
 
 @pytest.mark.parametrize("name", MODELS)

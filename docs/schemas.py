@@ -1,4 +1,4 @@
-"""Writes the published schemas, docs/*.schema.json: `python -m spikelab.schema` after a change of
+"""Writes the published schemas, docs/*.schema.json: `python -m docs.schemas` after a change of
 spikelab/results/ or spikelab/plans/."""
 
 from typing import Any
@@ -18,7 +18,6 @@ MODELS: dict[str, tuple[type[BaseModel], str]] = {
     "comparison": (ComparisonRecord, "Spikelab comparison"),
     "plan": (Plan, "Spikelab plan"),
 }
-
 
 # A plan's file may have a parameter where its model, filled in, has a value.
 _PLACEHOLDER = {"type": "string", "pattern": r"^\$\{[^}]+\}$"}
@@ -57,10 +56,10 @@ def _or_placeholder(schema: Any) -> Any:
             key: value if key in ("default", "propertyNames") else _or_placeholder(value)
             for key, value in schema.items()
         }
-    said = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
+    notes = {key: value for key, value in schema.items() if key in _ANNOTATIONS}
     value = {key: value for key, value in schema.items() if key not in _ANNOTATIONS}
     choices = value["anyOf"] if list(value) == ["anyOf"] else [value]
-    return {"anyOf": [*choices, {"$ref": f"#/$defs/{_PLACEHOLDER_NAME}"}], **said}
+    return {"anyOf": [*choices, {"$ref": f"#/$defs/{_PLACEHOLDER_NAME}"}], **notes}
 
 
 def _refuses_texts(schema: dict[str, Any]) -> bool:
