@@ -27,7 +27,7 @@ from spikelab.plans.model import Plan
 from spikelab.results.comparison import ComparisonRecord, MetricName, Noise
 from spikelab.results.experiment import ExperimentState, all_states
 from spikelab.run import RunOptions
-from spikelab.stack.choice import current
+from spikelab.stack import current
 from spikelab.statistics.pairs import Answer, chances
 from spikelab.units import show_duration
 

@@ -26,8 +26,8 @@ from spikelab.settings import (
     load_stack_settings,
     load_target_declaration,
 )
+from spikelab.stack import current
 from spikelab.stack.base import Runtime
-from spikelab.stack.choice import current
 from spikelab.stack.locks import only_run
 from spikelab.stores import first, read_samples
 

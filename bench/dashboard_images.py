@@ -15,7 +15,7 @@ from bench.dashboard_browser import chromium
 from grafana.lint.reading import Json, all_dashboards, panels
 from spikelab import paths
 from spikelab.results.run import all_records
-from spikelab.stack.choice import current
+from spikelab.stack import current
 
 _FOLDER = paths.ROOT / "docs" / "images"
 # A spike in waves, then a rate: both kinds of load are on every picture.

@@ -18,7 +18,7 @@ from pathlib import Path
 from bench.fuzz_process import counted
 from spikelab import paths
 from spikelab.errors import LabError
-from spikelab.stack.programs import current, install
+from spikelab.stack.programs import ensure_packages
 from tests.fuzz.ledger import Cases, count_cases
 from tests.fuzz.oracle import memory
 from tests.fuzz.parsers import PARSERS, Parser
@@ -33,8 +33,7 @@ _MOST_FILES = 60
 
 def main() -> int:
     arguments = _arguments()
-    if not current(_LOCK, paths.VENV):
-        install(_LOCK, paths.VENV, Path(sys.executable))
+    ensure_packages(_LOCK, paths.VENV, "the packages of the fuzzers")
     begun = time.monotonic()
     if arguments.parser in _OF_THE_TARGET:
         code, cases = _run_java(arguments)

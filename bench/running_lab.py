@@ -12,7 +12,7 @@ import httpx
 from bench.k6_run import K6
 from spikelab import paths
 from spikelab.settings import Endpoints
-from spikelab.stack.choice import current
+from spikelab.stack import current
 
 _NEEDED = {"target", "prometheus", "influxdb"}
 

@@ -1,16 +1,17 @@
-"""Facts of this machine that decide what a load test can show."""
+"""This machine: facts that decide what a load test can show, and which CPUs the driver and the
+target get, so that neither takes the other's time.
 
-# - Which CPUs the driver and the target get, so that neither takes the other's time. A CPU is
-#   what the kernel numbers; hyper-threads of one core are several CPUs.
-# - What ./lab doctor finds.
+A CPU is what the kernel numbers; hyper-threads of one core are several CPUs.
+"""
+
 import os
 import platform
 import re
 import resource
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 import psutil
 
@@ -52,10 +53,15 @@ def ephemeral_ports() -> int | None:
     return high - low + 1
 
 
+def users_by_open_files() -> int:
+    """The most users of one driver process by its files."""
+    return open_files() - _RESERVED_FILES
+
+
 def most_users() -> list[tuple[int, str]]:
     """(users, reason) for each limit of this machine on the users of one driver process."""
     limits = [
-        (open_files() - _RESERVED_FILES, f"{open_files():,} open files a process"),
+        (users_by_open_files(), f"{open_files():,} open files a process"),
         (
             psutil.virtual_memory().available // USER_BYTES,
             f"{psutil.virtual_memory().available / 2**30:.1f} GiB of free memory",
@@ -65,6 +71,17 @@ def most_users() -> list[tuple[int, str]]:
     if ports is not None:
         limits.append((ports, f"{ports:,} local ports"))
     return sorted(limits)
+
+
+def port_holder(port: int) -> str:
+    """`` by NAME (pid N)`` for the process that listens on a port; empty where it can't be seen."""
+    with suppress(psutil.Error, OSError):
+        for connection in psutil.net_connections("tcp"):
+            if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,):
+                if connection.pid is None:
+                    return ""
+                return f" by {psutil.Process(connection.pid).name()} (pid {connection.pid})"
+    return ""
 
 
 @dataclass(frozen=True)
@@ -216,16 +233,3 @@ def _core_of(cpu: int) -> tuple[int, int]:
         return int((topology / "physical_package_id").read_text()), siblings[0]
     except (OSError, ValueError):
         return 0, cpu
-
-
-FindingState = Literal["ok", "limits", "missing"]
-
-
-@dataclass(frozen=True)
-class Finding:
-    """What was checked, what was found, and what that limits or how to cure it."""
-
-    name: str
-    state: FindingState
-    found: str
-    limits: str = ""

@@ -18,7 +18,7 @@ from spikelab.history import Event, write_events
 from spikelab.judge import generator_limited, judge_step, spoiled
 from spikelab.plans.model import Phase, Plan
 from spikelab.results.run import RunRecord, Step, StepGenerator, Wave
-from spikelab.stack.engine import REPLICA
+from spikelab.stack.base import REPLICA
 from spikelab.stores import SETTLE_SECONDS, InfluxDB, Prometheus, gaps, settle
 from spikelab.target import ConnectionCapacity, TargetView, fill_resources
 

@@ -44,7 +44,8 @@ from spikelab.settings import (
     load_stack_settings,
     load_target_declaration,
 )
-from spikelab.stack.base import RunningBuild, Runtime
+from spikelab.stack.base import Runtime
+from spikelab.stack.builds import RunningBuild
 from spikelab.stores import InfluxDB, Prometheus, await_beat
 from spikelab.target import ConnectionCapacity, TargetView, prepare_target
 

@@ -16,7 +16,8 @@ from spikelab.machine import Cores
 from spikelab.results.run import Connections, QueueWait, Resources, Step, now
 from spikelab.settings import Endpoints, SettingValue, load_target_declaration
 from spikelab.signals import OF_LAB_TARGET
-from spikelab.stack.base import Runtime, TargetBuild
+from spikelab.stack.base import Runtime
+from spikelab.stack.builds import TargetBuild
 from spikelab.stores import SETTLE_SECONDS, Prometheus, Samples, first, read_samples
 
 _IDLE_SECONDS = 30

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from spikelab import paths
-from spikelab.console import err, say, working
+from spikelab.console import err, say
 from spikelab.errors import EXIT_FAILED, EXIT_INTERRUPTED, LabError
-from spikelab.stack.programs import current, ensure_built, install, locust_program
+from spikelab.stack.programs import ensure_built, ensure_packages, locust_program
 
 _LOCK = paths.REQUIREMENTS / "dev.lock"
 # The phases of the tests: what is marked, and how many processes share it. Most tests wait most of
@@ -46,7 +46,7 @@ def run(fast: bool, pytest_arguments: Sequence[str]) -> int:
 
     With arguments for pytest only pytest runs.
     """
-    _install_packages()
+    ensure_packages(_LOCK, paths.VENV, "the packages of the tests")
     ensure_built()
     if pytest_arguments:
         return _pytest("not slow" if fast else "", pytest_arguments)
@@ -85,12 +85,6 @@ def _pytest(marked: str, arguments: Sequence[str]) -> int:
         env=environment,
         check=False,
     ).returncode
-
-
-def _install_packages() -> None:
-    if not current(_LOCK, paths.VENV):
-        with working("installing the packages of the tests"):
-            install(_LOCK, paths.VENV, Path(sys.executable))
 
 
 def _lint() -> None:

@@ -66,8 +66,8 @@ from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.experiment import CapacityAnswer, ExperimentState
 from spikelab.results.run import read_record
 from spikelab.run import RunOptions
+from spikelab.stack import current
 from spikelab.stack.base import Runtime
-from spikelab.stack.choice import current
 from spikelab.stores import InfluxDB
 from spikelab.units import plural, show_duration
 

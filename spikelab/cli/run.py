@@ -32,8 +32,8 @@ from spikelab.plans.load import load_plan
 from spikelab.report import tables
 from spikelab.results.run import RunRecord, all_records
 from spikelab.run import RunOptions
+from spikelab.stack import current
 from spikelab.stack.base import Runtime
-from spikelab.stack.choice import current
 from spikelab.stack.locks import no_run
 
 

@@ -14,8 +14,8 @@ from spikelab.errors import EXIT_FAILED, EXIT_OK, LabError, RunInterruptedError,
 from spikelab.history import VARIABLE, forget_raw_samples, require_age
 from spikelab.report import tables
 from spikelab.settings import COMPONENTS, load_stack_settings
+from spikelab.stack import choose, current, remember
 from spikelab.stack.base import Runtime
-from spikelab.stack.choice import choose, current, remember
 from spikelab.stack.locks import going_run, no_run
 from spikelab.stores import InfluxDB
 

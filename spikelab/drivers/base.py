@@ -16,7 +16,8 @@ from spikelab.plans.parameters import PROXY_PREFIX
 from spikelab.results.experiment import CellState
 from spikelab.results.run import Errors, Latency
 from spikelab.settings import Endpoints, SettingValue
-from spikelab.stack.base import DriverCommand, Runtime, TargetBuild
+from spikelab.stack.base import DriverCommand, Runtime
+from spikelab.stack.builds import TargetBuild
 from spikelab.stores import InfluxDB, Prometheus, Stores
 
 

@@ -39,8 +39,8 @@ from spikelab.run import (
     target_settings,
 )
 from spikelab.settings import load_stack_settings
-from spikelab.stack.base import Runtime, TargetBuild
-from spikelab.stack.builds import build_of, fingerprint
+from spikelab.stack.base import Runtime
+from spikelab.stack.builds import TargetBuild, build_of
 from spikelab.stack.locks import only_run
 from spikelab.stores import InfluxDB, Stores
 from spikelab.units import parse_duration
@@ -284,7 +284,7 @@ def digest(kind: ExperimentKind, plan: Plan, options: RunOptions) -> str:
         "sinks": list(plan.source.sinks),
         "target settings": options.target_settings,
         "labels": options.labels,
-        "builds": [fingerprint(build) for build in builds_of(plan)],
+        "builds": [build.fingerprint() for build in builds_of(plan)],
     }
     text = json.dumps(given, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()

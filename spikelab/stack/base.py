@@ -1,12 +1,22 @@
-"""The two runtimes, docker and host: the same stack, started differently."""
+"""What every runtime is: the same stack, started differently; and what runtimes share: free ports,
+the user's token."""
 
-from collections.abc import Mapping, Sequence
+import errno
+import os
+import re
+import socket
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from spikelab.machine import Cores
-from spikelab.settings import Endpoints, SettingValue
+from spikelab.errors import LabError, UsageError
+from spikelab.machine import Cores, port_holder
+from spikelab.settings import PORTS, Endpoints, SettingValue, StackSettings, bind_address
+from spikelab.stack.builds import RunningBuild, TargetBuild
+
+# The services of further targets, where a runtime starts several.
+REPLICA = re.compile(r"target-\d+")
 
 
 @dataclass(frozen=True)
@@ -36,31 +46,6 @@ class DriverCommand:
     pid_argv: Sequence[str] = ()
     remove_argv: Sequence[str] = ()
     cpus: Sequence[int] = ()
-
-
-@dataclass(frozen=True)
-class TargetBuild:
-    """Another build of the lab's target than its own: an image, or a jar in place of the lab's;
-    `compose`: override files on top of the lab's own. Paths are absolute."""
-
-    jar: Path | None = None
-    image: str | None = None
-    compose: tuple[Path, ...] = ()
-
-    def __str__(self) -> str:
-        return ", ".join(
-            filter(None, (self.image, *(p.name for p in (self.jar, *self.compose) if p)))
-        )
-
-
-@dataclass(frozen=True)
-class RunningBuild:
-    """What the running target is: an image by its digest, or a build by a hash; override files
-    by name and hash."""
-
-    image: str | None = None
-    build: str | None = None
-    compose: tuple[str, ...] = ()
 
 
 class Runtime(Protocol):
@@ -137,3 +122,36 @@ class Runtime(Protocol):
 
     def log_command(self, component: str, follow: bool) -> list[str]:
         """A command that prints a component's log."""
+
+
+def require_free_ports(
+    settings: StackSettings, component: str, own: Container[int] = frozenset()
+) -> None:
+    """Raises LabError naming the port, its holder and the cure, if one of the component's ports is
+    taken; those in `own` may be. Raises UsageError where its address cannot be listened on."""
+    address = bind_address(settings, component)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    for variable in PORTS[component]:
+        port = settings.port(variable)
+        if port in own:
+            continue
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind((address, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise UsageError(
+                        f"LAB_BIND={address}: {component} cannot listen there ({error.strerror})"
+                    ) from error
+                raise LabError(
+                    f"port {port} for {component} is taken{port_holder(port)}: stop that, or set "
+                    f"{variable} in compose/.env"
+                ) from error
+
+
+def token_file() -> dict[str, str]:
+    """The user's TOKEN_FILE, whole: Compose would look for it beside its own file, k6 beside its
+    script. Empty where there is none."""
+    named = os.environ.get("TOKEN_FILE")
+    return {"TOKEN_FILE": str(Path(named).resolve())} if named else {}

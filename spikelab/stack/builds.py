@@ -1,7 +1,11 @@
-"""Builds of the target that a variant names: found and checked before anything starts."""
+"""Builds of the target: the lab's own, or what a variant of a plan names in its place.
+
+The files that a variant names are found and checked before anything starts.
+"""
 
 import hashlib
 import zipfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +14,41 @@ import yaml
 from spikelab import paths
 from spikelab.errors import UsageError
 from spikelab.plans.model import Variant
-from spikelab.stack.base import TargetBuild
 
 _MANIFEST = "META-INF/MANIFEST.MF"
+
+
+@dataclass(frozen=True)
+class TargetBuild:
+    """Another build of the lab's target than its own: an image, or a jar in place of the lab's;
+    `compose`: override files on top of the lab's own. Paths are absolute."""
+
+    jar: Path | None = None
+    image: str | None = None
+    compose: tuple[Path, ...] = ()
+
+    def __str__(self) -> str:
+        return ", ".join(
+            filter(None, (self.image, *(p.name for p in (self.jar, *self.compose) if p)))
+        )
+
+    def fingerprint(self) -> dict[str, Any]:
+        """What it is made of: two builds of one fingerprint are the same, as far as files tell."""
+        return {
+            "image": self.image,
+            "jar": file_hash(self.jar) if self.jar else None,
+            "compose": [f"{path.name}@{file_hash(path)}" for path in self.compose],
+        }
+
+
+@dataclass(frozen=True)
+class RunningBuild:
+    """What the running target is: an image by its digest, or a build by a hash; override files
+    by name and hash."""
+
+    image: str | None = None
+    build: str | None = None
+    compose: tuple[str, ...] = ()
 
 
 def build_of(variant: Variant, plan_file: Path) -> TargetBuild | None:
@@ -36,15 +72,6 @@ def file_hash(path: Path) -> str:
         return f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}"
 
 
-def fingerprint(build: TargetBuild) -> dict[str, Any]:
-    """What it is made of: two builds of one fingerprint are the same, as far as files tell."""
-    return {
-        "image": build.image,
-        "jar": file_hash(build.jar) if build.jar else None,
-        "compose": [f"{path.name}@{file_hash(path)}" for path in build.compose],
-    }
-
-
 def services_of(override: Path) -> list[str]:
     """The services that a Compose file names. Raises UsageError where it is none."""
     try:
@@ -54,6 +81,12 @@ def services_of(override: Path) -> list[str]:
         raise UsageError(
             f"compose {paths.shown(override)}: this is no Compose file with services"
         ) from error
+
+
+def missing_libraries(jar: Path) -> list[str]:
+    """Of the jar's Class-Path, what does not lie where it looks for it: relative to itself."""
+    named = _manifest(jar).get("Class-Path", "").split()
+    return [name for name in named if ":" not in name and not (jar.parent / name).exists()]
 
 
 class _ComposeLoader(yaml.SafeLoader):
@@ -75,23 +108,17 @@ def _found(name: str, plan_file: Path, where: str) -> Path:
 
 def _require_jar(jar: Path, where: str) -> None:
     try:
-        with zipfile.ZipFile(jar) as archive:
-            attributes = _attributes(archive.read(_MANIFEST).decode())
+        attributes = _manifest(jar)
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
         raise UsageError(f"{where}: this is no jar") from error
     if "Main-Class" not in attributes:
         raise UsageError(f"{where}: its manifest names no Main-Class, so `java -jar` cannot run it")
 
 
-def missing_libraries(jar: Path) -> list[str]:
-    """Of the jar's Class-Path, what does not lie where it looks for it: relative to itself."""
+def _manifest(jar: Path) -> dict[str, str]:
+    """A jar's main attributes. Lines are at most 72 bytes; a line that begins with a space goes on
+    with the one before."""
     with zipfile.ZipFile(jar) as archive:
-        attributes = _attributes(archive.read(_MANIFEST).decode())
-    named = attributes.get("Class-Path", "").split()
-    return [name for name in named if ":" not in name and not (jar.parent / name).exists()]
-
-
-def _attributes(manifest: str) -> dict[str, str]:
-    """Lines are at most 72 bytes; a line that begins with a space goes on with the one before."""
-    lines = manifest.replace("\r\n", "\n").replace("\n ", "").splitlines()
+        text = archive.read(_MANIFEST).decode()
+    lines = text.replace("\r\n", "\n").replace("\n ", "").splitlines()
     return dict(line.split(": ", 1) for line in lines if ": " in line)

@@ -1,25 +1,10 @@
 """The host runtime: the stack as plain processes under supervisord, all of it below .lab/."""
 
-# - Programs of a lab whose supervisord died: nobody would stop or restart them any more.
-# - Whether a TCP port is free, and who holds it.
-# - Prometheus' configuration for the host runtime: shared files, this machine's addresses.
-# - The secrets of this installation on the host runtime, made by the program that makes them in
-#   compose as well (services/secrets).
-# - What the host target is started with: a file that host/start-target reads at each start.
-import errno
 import json
-import shlex
 import shutil
-import socket
-import subprocess
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
-
-import psutil
-import yaml
 
 from spikelab import paths
 from spikelab.console import say, working
@@ -35,7 +20,6 @@ from spikelab.settings import (
     StackSettings,
     address,
     as_variables,
-    bind_address,
     components_wanted,
     load_stack_settings,
     load_target_declaration,
@@ -45,11 +29,20 @@ from spikelab.settings import (
 from spikelab.stack.base import (
     ComponentStatus,
     DriverCommand,
-    RunningBuild,
-    TargetBuild,
+    require_free_ports,
+    token_file,
 )
-from spikelab.stack.builds import file_hash, missing_libraries
-from spikelab.stack.locks import changing_the_stack, named_token_file
+from spikelab.stack.builds import RunningBuild, TargetBuild, file_hash, missing_libraries
+from spikelab.stack.host_files import (
+    CA_FOLDER,
+    SECRETS,
+    make_secrets,
+    read_target_env,
+    write_prometheus_folder,
+    write_scrape_targets,
+    write_target_env,
+)
+from spikelab.stack.locks import changing_the_stack
 from spikelab.stack.programs import (
     GRAFANA_ADVICE,
     ensure_built,
@@ -59,7 +52,7 @@ from spikelab.stack.programs import (
     target_jar,
     target_stamp,
 )
-from spikelab.stack.supervisor import Supervisor
+from spikelab.stack.supervisor import Supervisor, orphans, stop
 from spikelab.stores import InfluxDB
 
 _HEALTH_PATHS = {
@@ -73,6 +66,9 @@ _HEALTH_PATHS = {
 _HEALTHY_SECONDS = 60
 _SETTINGS = paths.STATE / "settings.json"
 _DATA = paths.LAB / "data"
+_BROKER = "AUTHZ_REDIS_URL"
+# In the target's variables: the hash of what it was started from.
+_BUILD = "TARGET_BUILD"
 
 
 class HostRuntime:
@@ -92,7 +88,7 @@ class HostRuntime:
         own = declaration.given(self.asked.values)
         settings = declaration.resolve(own)
         cores = chosen_cores(self.asked.values, self.cpus(), separate=False)
-        require_binding(cores)
+        _require_binding(cores)
         ensure_built()
         with changing_the_stack():
             self._refuse_other_settings()
@@ -100,16 +96,13 @@ class HostRuntime:
                 say("stopping what a supervisord that died has left")
                 stop(left)
             running = self._running()
-            missing = [name for name in wanted if name not in running]
-            for name in missing:
-                self._require_free_ports(name)
-            make_secrets()
-            if not running and not self.supervisor.running():
+            missing = self._require_startable(wanted, running)
+            if not self.supervisor.running():
                 self._prepare()
                 self.supervisor.start(self._environment())
             if "target" in missing:
                 broker = "redis" in {*running, *missing}
-                self._write_target_env(settings, start_variables(None, cores), broker=broker)
+                self._write_target_env(settings, _start_variables(None, cores), broker=broker)
             self._start(missing, running, wanted)
             if "influxdb" in wanted:
                 InfluxDB(self.settings.url("INFLUXDB_PORT")).create_database()
@@ -121,11 +114,7 @@ class HostRuntime:
             if not self.supervisor.running():
                 raise LabError("the stack is not running: start it with ./lab up")
             running = self._running()
-            missing = [name for name in on_demand if name not in running]
-            for name in missing:
-                self._require_free_ports(name)
-            make_secrets()
-            self._start(missing, running, on_demand)
+            self._start(self._require_startable(on_demand, running), running, on_demand)
 
     def down(self) -> bool:
         if not self.supervisor.running():
@@ -137,9 +126,9 @@ class HostRuntime:
         return True
 
     def status(self) -> list[ComponentStatus]:
-        if not self.supervisor.running() and orphans():
+        info = self.supervisor.info()
+        if not info and orphans():
             raise LabError("supervisord died and left programs running: ./lab down stops them")
-        info = self.supervisor.info() if self.supervisor.running() else {}
         found = [self._status(name, info.get(name)) for name in COMPONENTS]
         return [each for each in found if each.name not in ON_DEMAND or each.state != "stopped"]
 
@@ -155,7 +144,22 @@ class HostRuntime:
         return {}
 
     def require_build(self, build: TargetBuild) -> None:
-        require_startable(build)
+        if build.image or build.compose:
+            named = (
+                f"image {build.image}"
+                if build.image
+                else f"compose {paths.shown(build.compose[0])}"
+            )
+            raise UsageError(
+                f"{named}: only the docker runtime starts the target so: ./lab down, then "
+                "./lab up --runtime docker, or name a jar"
+            )
+        if build.jar and (missing := missing_libraries(build.jar)):
+            raise UsageError(
+                f"jar {paths.shown(build.jar)}: its Class-Path wants {missing[0]} beside it"
+                + (f" and {len(missing) - 1} more" if missing[1:] else "")
+                + ": keep the folder lib of its build next to it"
+            )
 
     def restart_target(
         self,
@@ -163,20 +167,36 @@ class HostRuntime:
         build: TargetBuild | None = None,
         cores: Cores | None = None,
     ) -> None:
-        require_binding(cores)
-        start = start_variables(build, cores)
+        _require_binding(cores)
+        start = _start_variables(build, cores)
         with changing_the_stack():
             self.supervisor.stop_program("target")
-            self._require_free_ports("target")
+            require_free_ports(self.settings, "target")
             self._write_target_env(settings, start, broker="redis" in self._running())
-            self.supervisor.start_program("target")
-            self._wait_healthy(["target"])
+            self._start_healthy("target")
 
     def target_started_with(self, build: TargetBuild | None, cores: Cores | None) -> bool:
-        return started_with(build, cores)
+        return _start_variables(build, cores).items() <= read_target_env().items()
+
+    def target_build(self) -> RunningBuild:
+        return RunningBuild(build=read_target_env().get(_BUILD))
+
+    def process_ids(self) -> dict[str, int]:
+        return {name: info["pid"] for name, info in self.supervisor.info().items() if info["pid"]}
+
+    def log_command(self, component: str, follow: bool) -> list[str]:
+        log = paths.LOGS / f"{component}.log"
+        if not log.exists():
+            raise LabError(f"{component} has no log yet: {start_command(component)} starts it")
+        return ["tail", "-n", "100", *(["-F"] if follow else []), str(log)]
 
     def driver_path(self, name: str, testid: str) -> str:
         return str(paths.RESULTS / testid / name)
+
+    def driver_script(self, driver: str, script: str) -> str:
+        return str(
+            paths.LOCUST / f"{script}.py" if driver == "locust" else paths.K6 / f"{script}.js"
+        )
 
     def driver(
         self,
@@ -188,32 +208,13 @@ class HostRuntime:
     ) -> DriverCommand:
         program = locust_program() if driver == "locust" else paths.BIN / driver
         # Beside the system's own authorities: the proxy's certificate is of this installation's.
-        host = {"SSL_CERT_DIR": str(CA_FOLDER), **named_token_file()}
+        host = {"SSL_CERT_DIR": str(CA_FOLDER), **token_file()}
         if dashboard_port:
             host["K6_WEB_DASHBOARD_HOST"] = "127.0.0.1"
         return DriverCommand([str(program), *arguments], {**env, **host})
 
     def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
         return replace(command, cpus=cores.driver)
-
-    def driver_script(self, driver: str, script: str) -> str:
-        return str(
-            paths.LOCUST / f"{script}.py" if driver == "locust" else paths.K6 / f"{script}.js"
-        )
-
-    def process_ids(self) -> dict[str, int]:
-        if not self.supervisor.running():
-            return {}
-        return {name: info["pid"] for name, info in self.supervisor.info().items() if info["pid"]}
-
-    def target_build(self) -> RunningBuild:
-        return RunningBuild(build=started_build())
-
-    def log_command(self, component: str, follow: bool) -> list[str]:
-        log = paths.LOGS / f"{component}.log"
-        if not log.exists():
-            raise LabError(f"{component} has no log yet: {start_command(component)} starts it")
-        return ["tail", "-n", "100", *(["-F"] if follow else []), str(log)]
 
     def _wanted(self, without: Sequence[str], on_demand: Sequence[str]) -> list[str]:
         wanted = components_wanted(without, on_demand)
@@ -225,17 +226,23 @@ class HostRuntime:
         return wanted
 
     def _running(self) -> list[str]:
-        if not self.supervisor.running():
-            return []
         return [
             name
             for name, process in self.supervisor.info().items()
             if process["statename"] in ("RUNNING", "STARTING")
         ]
 
+    def _require_startable(self, wanted: Sequence[str], running: Sequence[str]) -> list[str]:
+        """What of the wanted does not run: its ports are free, and the secrets are there."""
+        missing = [name for name in wanted if name not in running]
+        for name in missing:
+            require_free_ports(self.settings, name)
+        make_secrets()
+        return missing
+
     def _start(self, missing: Sequence[str], running: Sequence[str], wanted: Sequence[str]) -> None:
         """Starts what is missing beside what runs, and waits until what is wanted is healthy."""
-        write_targets(self.settings, [*running, *missing])
+        write_scrape_targets(self.settings, [*running, *missing])
         with working(f"starting {', '.join(missing)}" if missing else "checking the stack"):
             for name in missing:
                 self.supervisor.start_program(name)
@@ -244,19 +251,49 @@ class HostRuntime:
             self._tell_target_of_broker()
 
     def _tell_target_of_broker(self) -> None:
-        if change_target_env("AUTHZ_REDIS_URL", self._broker_url()):
+        before = read_target_env()
+        after = {**before, _BROKER: self._broker_url()}
+        if before != after:
+            write_target_env(after)
             say("restarting the target: it learns of the broker only at its start")
             self.supervisor.stop_program("target")
-            self.supervisor.start_program("target")
-            self._wait_healthy(["target"])
+            self._start_healthy("target")
+
+    def _start_healthy(self, name: str) -> None:
+        self.supervisor.start_program(name)
+        self._wait_healthy([name])
+
+    def _wait_healthy(self, names: Sequence[str]) -> None:
+        urls = {name: self._health_url(name) for name in names}
+        wait_healthy(urls, _HEALTHY_SECONDS, failure=self._failure)
+
+    def _health_url(self, name: str) -> str:
+        if name == "redis":
+            return self._broker_url()
+        return self.settings.url(PORTS[name][-1]) + _HEALTH_PATHS[name]
 
     def _broker_url(self) -> str:
         return f"redis://{address(self.settings, 'redis')}"
 
-    def _require_free_ports(self, name: str) -> None:
-        where = bind_address(self.settings, name)
-        for variable in PORTS[name]:
-            require_free(where, self.settings.port(variable), name, variable)
+    def _failure(self, name: str) -> str | None:
+        """The last line of the log of a program that supervisor has given up."""
+        state = self.supervisor.info().get(name, {}).get("statename")
+        if state not in ("FATAL", "EXITED", "UNKNOWN"):
+            return None
+        log = paths.LOGS / f"{name}.log"
+        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
+        return f"{lines[-1] if lines else 'it exited'} (./lab logs {name})"
+
+    def _status(self, name: str, process: Mapping[str, object] | None) -> ComponentStatus:
+        where = address(self.settings, name)
+        if process is None:
+            return ComponentStatus(name, "stopped", where)
+        state = str(process["statename"]).lower()
+        if state == "running":
+            now, start = float(str(process["now"])), float(str(process["start"]))
+            return ComponentStatus(name, state, where, f"for {timedelta(seconds=now - start)}")
+        detail = str(process["spawnerr"] or process["description"])
+        return ComponentStatus(name, state, where, "" if detail == "Not started" else detail)
 
     def _started_with(self) -> StackSettings | None:
         if not self.supervisor.running() or not _SETTINGS.exists():
@@ -283,55 +320,21 @@ class HostRuntime:
             "TARGET_ADDRESS": self.settings.bind,
             "TARGET_PORT": self.settings.port("TARGET_PORT"),
             "TARGET_MANAGEMENT_PORT": self.settings.port("TARGET_MANAGEMENT_PORT"),
-            "AUTHZ_PRIVATE_KEY_FILE": PRIVATE_KEY,
-            "AUTHZ_PUBLIC_KEY_FILE": PUBLIC_KEY,
-            "AUTHZ_REDIS_URL": self._broker_url() if broker else "",
+            "AUTHZ_PRIVATE_KEY_FILE": SECRETS / "authz" / "private-key.pem",
+            "AUTHZ_PUBLIC_KEY_FILE": SECRETS / "authz" / "public-key.pem",
+            _BROKER: self._broker_url() if broker else "",
         }
         write_target_env(own | as_variables(settings))
 
-    def _wait_healthy(self, names: Sequence[str]) -> None:
-        urls = {name: self._health_url(name) for name in names}
-        wait_healthy(urls, _HEALTHY_SECONDS, failure=self._failure)
-
-    def _health_url(self, name: str) -> str:
-        if name == "redis":
-            return self._broker_url()
-        return self.settings.url(PORTS[name][-1]) + _HEALTH_PATHS[name]
-
-    def _failure(self, name: str) -> str | None:
-        """The last line of the log of a program that supervisor has given up."""
-        if self.supervisor.info()[name]["statename"] not in ("FATAL", "EXITED", "UNKNOWN"):
-            return None
-        log = paths.LOGS / f"{name}.log"
-        lines = log.read_text(errors="replace").strip().splitlines() if log.exists() else []
-        return f"{lines[-1] if lines else 'it exited'} (./lab logs {name})"
-
-    def _status(self, name: str, process: Mapping[str, object] | None) -> ComponentStatus:
-        where = address(self.settings, name)
-        if process is None:
-            return ComponentStatus(name, "stopped", where)
-        state = str(process["statename"]).lower()
-        if state == "running":
-            now, start = float(str(process["now"])), float(str(process["start"]))
-            return ComponentStatus(name, state, where, f"for {timedelta(seconds=now - start)}")
-        detail = str(process["spawnerr"] or process["description"])
-        return ComponentStatus(name, state, where, "" if detail == "Not started" else detail)
-
     def _prepare(self) -> None:
-        for folder in (
-            paths.STATE,
-            paths.LOGS,
-            _DATA / "prometheus",
-            _DATA / "influxdb",
-            _DATA / "grafana",
-        ):
+        stores = (_DATA / name for name in ("prometheus", "influxdb", "grafana"))
+        for folder in (paths.STATE, paths.LOGS, *stores):
             folder.mkdir(parents=True, exist_ok=True)
         write_prometheus_folder()
         _SETTINGS.write_text(json.dumps(self.settings.values))
 
     def _environment(self) -> dict[str, str]:
         """What host/supervisord.conf and the start scripts expand."""
-        grafana_home = find_grafana()
         return {
             **self.settings.values,
             "LAB_ROOT": str(paths.ROOT),
@@ -339,150 +342,14 @@ class HostRuntime:
             "LAB_STATE": str(paths.STATE),
             "LAB_LOGS": str(paths.LOGS),
             "LAB_DATA": str(_DATA),
-            "LAB_SECRETS": str(SECRETS_FOLDER),
-            "LAB_GRAFANA_HOME": str(grafana_home or ""),
+            "LAB_SECRETS": str(SECRETS),
+            "LAB_GRAFANA_HOME": str(find_grafana() or ""),
             "PROMETHEUS_URL": self.settings.url("PROMETHEUS_PORT"),
             "INFLUXDB_URL": self.settings.url("INFLUXDB_PORT"),
         }
 
 
-_PATIENCE_SECONDS = 5
-
-
-def orphans() -> list[psutil.Process]:
-    """This lab's processes, found by the state folder in the environment they inherited."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if process.environ().get("LAB_STATE") == str(paths.STATE):
-                found.append(process)
-    return found
-
-
-def stop(processes: list[psutil.Process]) -> None:
-    """Ends them, by force where asking does not help."""
-    for process in processes:
-        with suppress(psutil.Error):
-            process.terminate()
-    _, left = psutil.wait_procs(processes, _PATIENCE_SECONDS)
-    for process in left:
-        with suppress(psutil.Error):
-            process.kill()
-    psutil.wait_procs(left, _PATIENCE_SECONDS)
-
-
-def require_free(address: str, port: int, component: str, variable: str) -> None:
-    """Raises LabError naming the port, its holder and the cure, if the port is taken."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((address, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise UsageError(
-                    f"LAB_BIND={address}: {component} cannot listen there ({error.strerror})"
-                ) from error
-            raise LabError(
-                f"port {port} for {component} is taken{holder(port)}: stop that, or set "
-                f"{variable} in compose/.env"
-            ) from error
-
-
-def holder(port: int) -> str:
-    """`` by NAME (pid N)`` for the process that listens on a port; empty where it can't be seen."""
-    with suppress(psutil.Error, OSError):
-        for connection in psutil.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN and connection.laddr[1:] == (port,):
-                if connection.pid is None:
-                    return ""
-                return f" by {psutil.Process(connection.pid).name()} (pid {connection.pid})"
-    return ""
-
-
-PROMETHEUS_FOLDER = paths.STATE / "prometheus"
-_SHARED = paths.ROOT / "prometheus"
-
-
-def write_prometheus_folder() -> None:
-    """Links prometheus.yml and rules/, with an empty targets/ beside them."""
-    shutil.rmtree(PROMETHEUS_FOLDER, ignore_errors=True)
-    (PROMETHEUS_FOLDER / "targets").mkdir(parents=True)
-    for shared in ("prometheus.yml", "rules"):
-        (PROMETHEUS_FOLDER / shared).symlink_to(_SHARED / shared)
-
-
-def write_targets(settings: StackSettings, components: Sequence[str]) -> None:
-    """Rewrites the docker runtime's targets/ for these; a running Prometheus reads them at once."""
-    for source in sorted((_SHARED / "targets" / "docker").glob("*.yml")):
-        groups = [
-            _on_host(group, settings)
-            for group in yaml.safe_load(source.read_text(encoding="utf-8"))
-            if group["labels"].get("component", "target") in components
-        ]
-        (PROMETHEUS_FOLDER / "targets" / source.name).write_text(
-            yaml.safe_dump(groups), encoding="utf-8"
-        )
-
-
-def _on_host(group: dict[str, Any], settings: StackSettings) -> dict[str, Any]:
-    """The same group at this machine's addresses, found by the port that the service has inside."""
-    ports = [int(address.rpartition(":")[2]) for address in group["targets"]]
-    # Once each: replicas are a matter of containers.
-    names = dict.fromkeys(settings.port_name_by_default(port) for port in ports)
-    return {**group, "targets": [f"{settings.bind}:{settings.port(name)}" for name in names]}
-
-
-SECRETS_FOLDER = paths.LAB / "data" / "secrets"
-# A folder that holds the certificate authority alone, as SSL_CERT_DIR wants it.
-CA_FOLDER = SECRETS_FOLDER / "ca"
-PRIVATE_KEY = SECRETS_FOLDER / "authz" / "private-key.pem"
-PUBLIC_KEY = SECRETS_FOLDER / "authz" / "public-key.pem"
-_ADMIN_PASSWORD = SECRETS_FOLDER / "grafana" / "admin-password"
-_EARLIER_ADMIN_PASSWORD = paths.LAB / "data" / "grafana" / "admin-password"
-
-
-def make_secrets() -> None:
-    """Makes what is missing, and what soon ends. Raises LabError with the program's own line."""
-    SECRETS_FOLDER.mkdir(mode=0o700, parents=True, exist_ok=True)
-    _keep_earlier_password()
-    result = subprocess.run(
-        [str(paths.BIN / "spikelab-init"), "--folder", str(SECRETS_FOLDER)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if result.returncode:
-        said = result.stderr.strip().splitlines()
-        raise LabError(f"no secrets: {said[-1] if said else result.returncode}")
-
-
-def _keep_earlier_password() -> None:
-    # Grafana reads it only when it makes its database.
-    if _EARLIER_ADMIN_PASSWORD.exists() and not _ADMIN_PASSWORD.exists():
-        _ADMIN_PASSWORD.parent.mkdir(exist_ok=True)
-        shutil.move(_EARLIER_ADMIN_PASSWORD, _ADMIN_PASSWORD)
-
-
-_FILE = paths.STATE / "target.env"
-_BUILD = "TARGET_BUILD"
-
-
-def write_target_env(values: Mapping[str, object]) -> None:
-    """Writes it anew."""
-    lines = [f"{name}={shlex.quote(str(value))}" for name, value in values.items()]
-    _FILE.write_text("\n".join(lines) + "\n")
-
-
-def change_target_env(name: str, value: str) -> bool:
-    """Sets one variable and leaves the others; whether that changed anything."""
-    before = _read()
-    after = {**before, name: value}
-    write_target_env(after)
-    return before != after
-
-
-def start_variables(build: TargetBuild | None, cores: Cores | None) -> dict[str, str]:
+def _start_variables(build: TargetBuild | None, cores: Cores | None) -> dict[str, str]:
     """Which jar, by its hash as well, and on which CPUs; empty: on all."""
     jar = build.jar if build else None
     return {
@@ -492,45 +359,10 @@ def start_variables(build: TargetBuild | None, cores: Cores | None) -> dict[str,
     }
 
 
-def started_with(build: TargetBuild | None, cores: Cores | None) -> bool:
-    """Whether the target's last start was with these, and the jar is still the same."""
-    return start_variables(build, cores).items() <= _read().items()
-
-
-def started_build() -> str | None:
-    """The hash of what was started last; None before the first start."""
-    return _read().get(_BUILD)
-
-
-def require_startable(build: TargetBuild) -> None:
-    """Raises UsageError where plain processes cannot start the target so."""
-    if build.image or build.compose:
-        named = (
-            f"image {build.image}" if build.image else f"compose {paths.shown(build.compose[0])}"
-        )
-        raise UsageError(
-            f"{named}: only the docker runtime starts the target so: ./lab down, then "
-            "./lab up --runtime docker, or name a jar"
-        )
-    if build.jar and (missing := missing_libraries(build.jar)):
-        raise UsageError(
-            f"jar {paths.shown(build.jar)}: its Class-Path wants {missing[0]} beside it"
-            + (f" and {len(missing) - 1} more" if missing[1:] else "")
-            + ": keep the folder lib of its build next to it"
-        )
-
-
-def require_binding(cores: Cores | None) -> None:
+def _require_binding(cores: Cores | None) -> None:
     """Raises UsageError where a start script cannot bind the target to CPUs."""
     if cores and shutil.which("taskset") is None:
         raise UsageError(
             "taskset is not on PATH, and binds the target to its CPUs: install util-linux, or set "
             "TARGET_CPUS=none (compose/.env)"
         )
-
-
-def _read() -> dict[str, str]:
-    if not _FILE.exists():
-        return {}
-    pairs = (word.partition("=") for word in shlex.split(_FILE.read_text()))
-    return {name: value for name, _, value in pairs}

@@ -1,12 +1,13 @@
-"""One at a time: runs, which would measure each other, and changes of shared files."""
+"""One at a time: runs, which would measure each other, and changes of shared files.
 
-# - A driver's bearer token as a file: what a container has in its environment, whoever may
-#   speak to the engine can read.
+The kernel lets go of a lock with the process that holds it: a killed run leaves nothing behind.
+"""
+
 import fcntl
 import os
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -20,13 +21,14 @@ _TRIES = 10
 
 @contextmanager
 def only_run() -> Iterator[Callable[[str], None]]:
-    """Holds the run lock; gives a function that names the run. Raises LabError naming another's.
-
-    The kernel lets go of it with the process, so a killed run leaves nothing behind.
-    """
-    paths.STATE.mkdir(parents=True, exist_ok=True)
-    with _LOCK.open("a+") as lock:
-        if not _taken(lock):
+    """Holds the run lock; gives a function that names the run. Raises LabError naming another's."""
+    with _run_lock() as lock:
+        # Tries for a moment: a command that only looks holds the lock for an instant as well.
+        for _ in range(_TRIES):
+            if _taken(lock):
+                break
+            time.sleep(0.05)
+        else:
             raise LabError(
                 f"another run is going: {_holder()}: wait for it, or stop it with Ctrl-C"
             )
@@ -36,20 +38,19 @@ def only_run() -> Iterator[Callable[[str], None]]:
             _write(lock, "")
 
 
-def _taken(lock: IO[str]) -> bool:
-    """Tries for a moment: a command that only looks holds the lock for an instant as well."""
-    for _ in range(_TRIES):
-        with suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        time.sleep(0.05)
-    return False
+@contextmanager
+def no_run() -> Iterator[bool]:
+    """Whether no run is going; while the block lasts none can begin."""
+    with _run_lock() as lock:
+        yield _taken(lock)
 
 
-def _write(lock: IO[str], text: str) -> None:
-    lock.truncate(0)
-    lock.write(text)
-    lock.flush()
+def going_run() -> str | None:
+    """The run that is going now, as `testid (pid N)`."""
+    if not _LOCK.exists():
+        return None
+    with no_run() as idle:
+        return None if idle else _holder()
 
 
 @contextmanager
@@ -57,9 +58,7 @@ def alone(lock_file: Path, who: str) -> Iterator[None]:
     """Holds a lock file; waits for whoever holds it, and says who that is."""
     lock_file.parent.mkdir(parents=True, exist_ok=True)
     with lock_file.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _taken(lock):
             say(f"{who}: waiting for it")
             fcntl.flock(lock, fcntl.LOCK_EX)
         yield
@@ -70,51 +69,25 @@ def changing_the_stack() -> AbstractContextManager[None]:
     return alone(paths.STATE / "stack.lock", "another ./lab command is changing the stack")
 
 
-def going_run() -> str | None:
-    """The run that is going now, as `testid (pid N)`."""
-    if not _LOCK.exists():
-        return None
-    with _LOCK.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _holder()
-    return None
+def _run_lock() -> IO[str]:
+    _LOCK.parent.mkdir(parents=True, exist_ok=True)
+    return _LOCK.open("a+")
 
 
-@contextmanager
-def no_run() -> Iterator[bool]:
-    """Whether no run is going; while the block lasts none can begin."""
-    paths.STATE.mkdir(parents=True, exist_ok=True)
-    with _LOCK.open("a+") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
+def _taken(lock: IO[str]) -> bool:
+    """Takes the lock for as long as the file is open, if nobody else has it."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _write(lock: IO[str], text: str) -> None:
+    lock.truncate(0)
+    lock.write(text)
+    lock.flush()
 
 
 def _holder() -> str:
     return _LOCK.read_text().strip() or "one that is about to begin"
-
-
-_FILE = paths.STATE / "token"
-
-
-def token_file() -> dict[str, str]:
-    """The variable that names the user's token, of TOKEN or TOKEN_FILE; none where there is none.
-    The file is its owner's, who is the driver's user too."""
-    _FILE.unlink(missing_ok=True)
-    if token := os.environ.get("TOKEN"):
-        _FILE.touch(mode=0o600)
-        _FILE.write_text(token)
-        return {"TOKEN_FILE": str(_FILE)}
-    return named_token_file()
-
-
-def named_token_file() -> dict[str, str]:
-    """TOKEN_FILE against the working directory: Compose would look for it beside its own file, k6
-    beside its script."""
-    named = os.environ.get("TOKEN_FILE")
-    return {"TOKEN_FILE": str(Path(named).resolve())} if named else {}

@@ -1,14 +1,10 @@
-"""The programs of the host runtime: built from pinned sources with the ordinary package clients.
+"""The programs of the host runtime: built from pinned sources with the ordinary package clients,
+installed from lock files, or found on this machine, where the lab brings none.
 
 Each build is stamped with a digest of what it was made from, so that it is made once and made
-again when its source, its pins or its compiler change.
+again when its source, its pins or its compiler change. host/tools/tools.yml declares the tools.
 """
 
-# - host/tools/tools.yml: the programs the host runtime builds, each pinned to a version.
-# - Python packages from a lock file, installed with their hashes into an environment.
-# - Finding a Grafana on this machine: the lab brings none for the host runtime.
-# - Locust on the host runtime: its packages, pinned, in an environment of their own.
-# - Finding the programs of what is started on demand: the lab builds none of them.
 import filecmp
 import hashlib
 import os
@@ -31,6 +27,64 @@ from spikelab.stack.locks import alone
 _IGNORED_FOLDERS = ("target", ".git", "__pycache__")
 
 
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class Release(_Strict):
+    """How a Go module's version becomes the release that the program prints."""
+
+    pattern: str
+    format: str
+
+
+class Version(_Strict):
+    arguments: list[str]
+    prints: str
+
+
+class Tool(_Strict):
+    """One tool as tools.yml declares it; its folder of host/tools/ has its name."""
+
+    name: str
+    module: str
+    release: Release
+    binaries: dict[str, str]
+    tags: list[str]
+    ldflags: str
+    version: Version
+    build_seconds: int
+
+    @property
+    def folder(self) -> Path:
+        return paths.HOST_TOOLS / self.name
+
+    @property
+    def pinned_release(self) -> str:
+        """The release that its go.mod pins."""
+        go_mod = self.folder / "go.mod"
+        text = go_mod.read_text(encoding="utf-8")
+        pin = re.search(rf"^\s*(?:require )?{re.escape(self.module)} (v\S+)", text, re.MULTILINE)
+        parts = re.match(self.release.pattern, pin[1]) if pin else None
+        if parts is None:
+            raise LabError(f"{paths.shown(go_mod)} pins no usable version of {self.module}")
+        return self.release.format.format(*parts.groups())
+
+    def prints_its_version(self, program: str) -> bool:
+        """Whether a program on this machine is of the pinned release."""
+        wanted = self.version.prints.format(release=self.pinned_release)
+        return wanted in printed(program, *self.version.arguments)
+
+
+def declared_tools() -> dict[str, Tool]:
+    """Each tool by its name."""
+    text = (paths.HOST_TOOLS / "tools.yml").read_text(encoding="utf-8")
+    return {
+        name: Tool.model_validate({"name": name, **tool})
+        for name, tool in yaml.safe_load(text).items()
+    }
+
+
 @dataclass(frozen=True)
 class Build:
     """One build: its command, where it runs, what it is made from and what it makes."""
@@ -43,6 +97,7 @@ class Build:
     folder: Path
     needs: str
     env: Mapping[str, str] = field(default_factory=dict)
+    tool: Tool | None = None  # a stock program, which may be on this machine already
 
     @property
     def stamp(self) -> Path:
@@ -66,9 +121,8 @@ class Build:
 
 def builds() -> list[Build]:
     """Every build of the host runtime, in the order they are made."""
-    tools = [_tool_build(name, tool) for name, tool in declared_tools().items()]
     return [
-        *tools,
+        *map(_tool_build, declared_tools().values()),
         _own_go_build("sockets-exporter", "the sockets exporter", paths.SOCKETS_EXPORTER),
         _own_go_build("spikelab-init", "what makes the secrets", paths.SECRETS),
         _target_build(),
@@ -80,8 +134,7 @@ def ensure_built() -> None:
     """Makes what is missing or out of date, with progress. Raises LabError with the log's place."""
     with alone(paths.BUILD / "lock", "another ./lab command is building"):
         for build in builds():
-            tool = declared_tools().get(build.name)
-            if not build.current() and not (tool and _taken_from_path(build, tool)):
+            if not build.current() and not _taken_from_path(build):
                 _make(build)
 
 
@@ -142,68 +195,23 @@ def _files(sources: Sequence[Path]) -> Iterable[Path]:
                 yield path
 
 
+def printed(*command: str) -> str:
+    """What a command prints, errors included."""
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    return result.stdout + result.stderr
+
+
 def _compiler_version(program: str) -> str:
     """What the compiler says of itself; its error text counts too, and is the build's to show."""
-    said = subprocess.run(
-        [program, "version" if program == "go" else "--version"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return said.stdout + said.stderr
+    return printed(program, "version" if program == "go" else "--version")
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-
-class Release(_Strict):
-    """How a Go module's version becomes the release that the program prints."""
-
-    pattern: str
-    format: str
-
-
-class Version(_Strict):
-    arguments: list[str]
-    prints: str
-
-
-class Tool(_Strict):
-    """One tool as tools.yml declares it."""
-
-    module: str
-    release: Release
-    binaries: dict[str, str]
-    tags: list[str]
-    ldflags: str
-    version: Version
-    build_seconds: int
-
-    def pinned_release(self, folder: str) -> str:
-        """The release that host/tools/<folder>/go.mod pins."""
-        go_mod = paths.HOST_TOOLS / folder / "go.mod"
-        text = go_mod.read_text(encoding="utf-8")
-        pin = re.search(rf"^\s*(?:require )?{re.escape(self.module)} (v\S+)", text, re.MULTILINE)
-        parts = re.match(self.release.pattern, pin[1]) if pin else None
-        if parts is None:
-            raise LabError(f"{paths.shown(go_mod)} pins no usable version of {self.module}")
-        return self.release.format.format(*parts.groups())
-
-    def prints_its_version(self, program: str) -> bool:
-        """Whether a program on this machine is of the pinned release."""
-        folder = next(name for name, tool in declared_tools().items() if tool == self)
-        said = subprocess.run(
-            [program, *self.version.arguments], capture_output=True, text=True, check=False
-        )
-        wanted = self.version.prints.format(release=self.pinned_release(folder))
-        return wanted in said.stdout + said.stderr
-
-
-def _taken_from_path(build: Build, tool: Tool) -> bool:
-    """Links programs of exactly the pinned version that are on PATH already."""
+def _taken_from_path(build: Build) -> bool:
+    """Links a tool's programs of exactly the pinned version that are on PATH already."""
     found = {output: shutil.which(output.name) for output in build.outputs}
-    if not all(path and tool.prints_its_version(path) for path in found.values()):
+    if not build.tool or not all(
+        path and build.tool.prints_its_version(path) for path in found.values()
+    ):
         return False
     paths.BIN.mkdir(parents=True, exist_ok=True)
     paths.BUILD.mkdir(parents=True, exist_ok=True)
@@ -215,26 +223,18 @@ def _taken_from_path(build: Build, tool: Tool) -> bool:
     return True
 
 
-def _tool_build(name: str, tool: Tool) -> Build:
-    minutes = tool.build_seconds / 60
+def _tool_build(tool: Tool) -> Build:
+    release, minutes = tool.pinned_release, tool.build_seconds / 60
+    flags = ["-tags", ",".join(tool.tags), "-ldflags", tool.ldflags.format(release=release)]
     return Build(
-        name=name,
-        about=f"{name} {tool.pinned_release(name)} (from nothing about {minutes:.0f} min)",
-        sources=[paths.HOST_TOOLS / name],
+        name=tool.name,
+        about=f"{tool.name} {release} (from nothing about {minutes:.0f} min)",
+        sources=[tool.folder],
         outputs=[paths.BIN / program for program in tool.binaries],
-        command=[
-            "go",
-            "build",
-            "-tags",
-            ",".join(tool.tags),
-            "-ldflags",
-            tool.ldflags.format(release=tool.pinned_release(name)),
-            "-o",
-            f"{paths.BIN}/",
-            *tool.binaries.values(),
-        ],
-        folder=paths.HOST_TOOLS / name,
+        command=["go", "build", *flags, "-o", f"{paths.BIN}/", *tool.binaries.values()],
+        folder=tool.folder,
         needs="go",
+        tool=tool,
     )
 
 
@@ -287,39 +287,29 @@ def _archive_build() -> Build:
     )
 
 
-def declared_tools() -> dict[str, Tool]:
-    """Tool by folder of host/tools/."""
-    text = (paths.HOST_TOOLS / "tools.yml").read_text(encoding="utf-8")
-    return {name: Tool.model_validate(tool) for name, tool in yaml.safe_load(text).items()}
+def ensure_packages(lock: Path, venv: Path, about: str) -> None:
+    """Has exactly this lock file installed, in an environment that is made where there is none:
+    with progress, and once for commands at the same time. Raises LabError."""
+    if not _installed(lock, venv):
+        with alone(paths.BUILD / lock.name, f"another ./lab command is installing {about}"):
+            if not _installed(lock, venv):  # another command may just have done it
+                with working(f"installing {about}"):
+                    _install(lock, venv)
 
 
-def current(lock: Path, venv: Path) -> bool:
-    """Whether exactly this lock file was installed there."""
+def _installed(lock: Path, venv: Path) -> bool:
     installed = venv / lock.name
     return installed.exists() and filecmp.cmp(lock, installed, shallow=False)
 
 
-def install(lock: Path, venv: Path, python: Path) -> None:
-    """Installs a lock file, making the environment where there is none. Raises LabError."""
-    own = venv / "bin" / "python"
-    if not own.exists():
-        _call([str(python), "-m", "venv", str(venv)])
-    _call(
-        [
-            str(own),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--require-hashes",
-            "--disable-pip-version-check",
-            # A lock file names all that is needed; what is imported is compiled then.
-            "--no-deps",
-            "--no-compile",
-            "-r",
-            str(lock),
-        ]
-    )
+def _install(lock: Path, venv: Path) -> None:
+    python = venv / "bin" / "python"
+    if not python.exists():
+        _call([sys.executable, "-m", "venv", str(venv)])
+    options = ["--quiet", "--require-hashes", "--disable-pip-version-check"]
+    # A lock file names all that is needed; what is imported is compiled then.
+    options += ["--no-deps", "--no-compile"]
+    _call([str(python), "-m", "pip", "install", *options, "-r", str(lock)])
     shutil.copyfile(lock, venv / lock.name)
 
 
@@ -328,6 +318,12 @@ def _call(command: list[str]) -> None:
     if result.returncode:
         said = [line for line in (result.stdout + result.stderr).splitlines() if line.strip()]
         raise LabError(f"packages could not be installed: {said[-1] if said else command[0]}")
+
+
+def locust_program() -> Path:
+    """`locust`, installed on first use. Raises LabError when it can't be."""
+    ensure_packages(paths.REQUIREMENTS / "locust.lock", paths.LOCUST_VENV, "Locust")
+    return paths.LOCUST_VENV / "bin" / "locust"
 
 
 _DISTRIBUTION_HOME = Path("/usr/share/grafana")
@@ -349,23 +345,6 @@ def find_grafana() -> Path | None:
                 if (home / "public").is_dir() and (home / "bin").is_dir():
                     return home
     return None
-
-
-_LOCK = paths.REQUIREMENTS / "locust.lock"
-
-
-def locust_program() -> Path:
-    """`locust`, installed on first use. Raises LabError when it can't be."""
-    if not current(_LOCK, paths.LOCUST_VENV):
-        with alone(paths.BUILD / "locust.lock", "another ./lab command is installing Locust"):
-            _install()
-    return paths.LOCUST_VENV / "bin" / "locust"
-
-
-def _install() -> None:
-    if not current(_LOCK, paths.LOCUST_VENV):  # another command may just have done it
-        with working("installing Locust"):
-            install(_LOCK, paths.LOCUST_VENV, Path(sys.executable))
 
 
 # As host/start-proxy looks: Debian keeps daemons out of a user's PATH.

@@ -76,7 +76,7 @@ def test_every_service_that_stays_has_a_health_check() -> None:
 @pytest.mark.parametrize("tool", ["k6", "prometheus"])
 def test_image_and_host_tool_are_of_one_version(tool: str) -> None:
     image = COMPOSE["services"][tool]["image"]
-    assert declared_tools()[tool].pinned_release(tool) in image
+    assert declared_tools()[tool].pinned_release in image
 
 
 def test_both_runtimes_start_prometheus_with_the_same_flags() -> None:

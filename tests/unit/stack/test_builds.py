@@ -13,14 +13,11 @@ from spikelab import paths
 from spikelab.errors import UsageError
 from spikelab.machine import Cores
 from spikelab.plans.model import Variant
-from spikelab.stack.base import TargetBuild
-from spikelab.stack.builds import build_of, file_hash
-from spikelab.stack.engine import (
-    compose_command,
-    container_start,
-    require_mountable,
-)
-from spikelab.stack.host import require_startable
+from spikelab.stack.builds import TargetBuild, build_of, file_hash
+from spikelab.stack.containers import TargetStart
+from spikelab.stack.docker import DockerRuntime
+from spikelab.stack.engine import compose_command
+from spikelab.stack.host import HostRuntime
 
 MANIFEST = (
     "Manifest-Version: 1.0\r\nMain-Class: a.B\r\n"
@@ -83,11 +80,11 @@ def test_what_is_no_jar_is_one_line(
 def test_a_jar_needs_its_libraries_beside_it(tmp_path: Path) -> None:
     build = TargetBuild(jar=make_jar(tmp_path / "b.jar"))
     with pytest.raises(UsageError, match=r"wants lib/one\.jar beside it and 1 more: keep"):
-        require_startable(build)
+        HostRuntime().require_build(build)
     (tmp_path / "lib").mkdir()
     for name in ("one.jar", "a-long-name.jar"):
         (tmp_path / "lib" / name).touch()
-    require_startable(build)
+    HostRuntime().require_build(build)
 
 
 def test_plain_processes_start_no_image_and_say_what_does(tmp_path: Path) -> None:
@@ -96,7 +93,7 @@ def test_plain_processes_start_no_image_and_say_what_does(tmp_path: Path) -> Non
         build = found(variant, tmp_path)
         assert build
         with pytest.raises(UsageError, match=r"\./lab up --runtime docker"):
-            require_startable(build)
+            HostRuntime().require_build(build)
 
 
 @pytest.mark.parametrize("text", ["", "services:", "services: [", "- target", "a: 1", "\x00"])
@@ -110,9 +107,9 @@ def test_a_jar_that_the_container_may_not_read_is_refused(tmp_path: Path) -> Non
     jar = make_jar(tmp_path / "b.jar")
     jar.chmod(0o640)
     with pytest.raises(UsageError, match="chmod o\\+r"):
-        require_mountable(TargetBuild(jar=jar))
+        DockerRuntime().require_build(TargetBuild(jar=jar))
     jar.chmod(0o644)
-    require_mountable(TargetBuild(jar=jar))
+    DockerRuntime().require_build(TargetBuild(jar=jar))
 
 
 def composed(files: tuple[Path, ...], env: dict[str, str]) -> dict[str, dict[str, object]]:
@@ -129,14 +126,17 @@ def composed(files: tuple[Path, ...], env: dict[str, str]) -> dict[str, dict[str
 
 
 @pytest.mark.skipif(shutil.which("docker") is None, reason="no docker")
-def test_compose_takes_image_jar_override_and_cpus(tmp_path: Path) -> None:
+def test_compose_takes_image_jar_override_and_cpus(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(paths, "STATE", tmp_path)
     jar = make_jar(tmp_path / "b$1.jar")
     override = tmp_path / "o.yml"
     override.write_text(
         "services:\n  target: {mem_limit: 1g, ports: !reset []}\n  cache: {image: cache:1}\n"
     )
     build = TargetBuild(jar, "mine:2", (override,))
-    start = container_start(build, CORES, "sha256:abc", tmp_path)
+    start = TargetStart.of(build, CORES)
     start.write()
     services = composed(start.files, start.env)
     target = services["target"]
@@ -156,8 +156,9 @@ def test_compose_takes_image_jar_override_and_cpus(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("docker") is None, reason="no docker")
-def test_replicas_have_the_target_s_cpus(tmp_path: Path) -> None:
-    start = container_start(TargetBuild(compose=(REPLICAS,)), CORES, "sha256:abc", tmp_path)
+def test_replicas_have_the_target_s_cpus(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(paths, "STATE", tmp_path)
+    start = TargetStart.of(TargetBuild(compose=(REPLICAS,)), CORES)
     start.write()
     services = composed(start.files, start.env)
     bound = {name: service.get("cpuset") for name, service in services.items()}
@@ -166,4 +167,4 @@ def test_replicas_have_the_target_s_cpus(tmp_path: Path) -> None:
 
 
 def test_the_lab_s_own_build_on_all_cpus_needs_no_override() -> None:
-    assert container_start(None, None, None).files == ()
+    assert TargetStart.of(None, None).files == ()

@@ -14,16 +14,10 @@ import yaml
 from spikelab import paths
 from spikelab.machine import Cores
 from spikelab.settings import PORT_NAMES
-from spikelab.stack import engine, limits
+from spikelab.stack import engine
 from spikelab.stack.base import DriverCommand
+from spikelab.stack.containers import Containers, with_cpuset
 from spikelab.stack.docker import DockerRuntime
-from spikelab.stack.engine import (
-    replicas,
-    rows_of,
-    strays,
-    unseen,
-    with_cpuset,
-)
 from spikelab.stack.locks import changing_the_stack
 from tests.support.ports import free_ports
 
@@ -34,8 +28,8 @@ CORES = Cores(driver=(0,), target=(1,))
     "said", ['{"Service": "a"}\n{"Service": "b"}\n', '[{"Service": "a"}, {"Service": "b"}]']
 )
 def test_containers_are_listed_by_every_version_of_compose(said: str) -> None:
-    assert rows_of(said) == {"a": {"Service": "a"}, "b": {"Service": "b"}}
-    assert rows_of("") == rows_of("[]") == {}
+    assert Containers.parse(said).rows == {"a": {"Service": "a"}, "b": {"Service": "b"}}
+    assert Containers.parse("").rows == Containers.parse("[]").rows == {}
 
 
 def test_a_bound_driver_reads_the_published_override_before_its_own_words() -> None:
@@ -112,7 +106,6 @@ def published(port: int, url: str = "127.0.0.1") -> dict[str, Any]:
 def test_no_docker_is_no_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     assert engine.find_engine() is None
-    assert limits.checks() == []
 
 
 def test_a_compose_file_that_docker_refuses_is_a_reason_to_take_the_host(docker: Docker) -> None:
@@ -173,7 +166,7 @@ def test_replicas_of_somebody_else_make_it_another_start(docker: Docker) -> None
     ports = [published(8081), published(9100)]
     docker.runs(row("target"), row("target-network-2", Publishers=ports), row("target-2"))
     assert not DockerRuntime().target_started_with(None, None)
-    assert strays({"target-2": row("target-2")}, ["target-2"]) == []
+    assert Containers({"target-2": row("target-2")}).strays(["target-2"]) == []
 
 
 def test_replicas_of_somebody_else_are_taken_away_at_a_restart(docker: Docker) -> None:
@@ -189,12 +182,13 @@ def test_replicas_of_somebody_else_are_taken_away_at_a_restart(docker: Docker) -
 def test_a_replica_whose_ports_are_not_told_is_unseen() -> None:
     whole = network("target-network-2", published(8081), published(9100, "::1"))
     found = ("http://127.0.0.1:48081", "http://[::1]:49100")
-    assert replicas(whole) == [found]
-    assert unseen(whole) == []
+    assert Containers(whole).replica_urls() == [found]
+    assert Containers(whole).unseen() == []
     for ports in ([], [published(8081)], [{"TargetPort": 8081}, {"PublishedPort": 9}, {"URL": ""}]):
         broken = network("target-network-3", *ports)
-        assert replicas({**whole, **broken}) == [found]
-        assert unseen({**whole, **broken}) == ["target-network-3"]
+        both = Containers({**whole, **broken})
+        assert both.replica_urls() == [found]
+        assert both.unseen() == ["target-network-3"]
 
 
 @pytest.mark.parametrize("address", ["", "192.0.2.7"])

@@ -1,4 +1,4 @@
-"""Limits of compose/.env against a machine: spikelab/stack/limits.py."""
+"""What ./lab doctor says of compose/.env's limits on a machine."""
 
 from dataclasses import replace
 
@@ -6,9 +6,17 @@ import pytest
 from dotenv import dotenv_values
 
 from spikelab import paths
+from spikelab.doctor import (
+    CONTAINER_CHECKS,
+    container_cpus,
+    container_files,
+    container_memory,
+    container_processes,
+    parse_size,
+    run,
+)
 from spikelab.errors import UsageError
 from spikelab.stack.engine import Engine
-from spikelab.stack.limits import cpus, files, memory, parse_size, processes
 
 GIBIBYTE = 2**30
 
@@ -20,7 +28,7 @@ ENGINE = Engine(cpus=2, memory_bytes=8 * GIBIBYTE, open_files=20_000, system="De
 
 
 def test_the_defaults_fit_a_machine_of_two_cpus_and_eight_gibibytes() -> None:
-    for check in (memory, cpus, processes, files):
+    for check in (container_memory, container_cpus, container_processes, container_files):
         assert check(VALUES, ENGINE).state == "ok", check.__name__
 
 
@@ -39,37 +47,47 @@ def test_a_size_that_is_none_is_named(text: str) -> None:
 
 
 def test_one_limit_above_the_machine_s_memory() -> None:
-    found = memory({**VALUES, "STORE_MEMORY_LIMIT": "9g"}, ENGINE)
+    found = container_memory({**VALUES, "STORE_MEMORY_LIMIT": "9g"}, ENGINE)
     assert (found.state, found.found) == ("limits", "STORE_MEMORY_LIMIT=9g")
     assert "8.0 GiB" in found.limits
 
 
 def test_target_and_driver_have_to_fit_together() -> None:
-    found = memory(VALUES, replace(ENGINE, memory_bytes=5 * GIBIBYTE))
+    found = container_memory(VALUES, replace(ENGINE, memory_bytes=5 * GIBIBYTE))
     assert found.state == "limits"
     assert found.found == "6.0 GiB for target and driver together"
 
 
 @pytest.mark.parametrize(("limit", "state"), [("0", "ok"), ("1.5", "limits"), ("2.5", "missing")])
 def test_cpus_of_what_is_measured(limit: str, state: str) -> None:
-    assert cpus({**VALUES, "TARGET_CPU_LIMIT": limit}, ENGINE).state == state
+    assert container_cpus({**VALUES, "TARGET_CPU_LIMIT": limit}, ENGINE).state == state
 
 
 @pytest.mark.parametrize("limit", ["x", "-1", "nan", "inf", "0.001"])
 def test_cpus_that_are_no_number(limit: str) -> None:
     with pytest.raises(UsageError, match=f"^TARGET_CPU_LIMIT={limit}: "):
-        cpus({**VALUES, "TARGET_CPU_LIMIT": limit}, ENGINE)
+        container_cpus({**VALUES, "TARGET_CPU_LIMIT": limit}, ENGINE)
 
 
 def test_threads_need_200_processes_more() -> None:
-    assert processes({**VALUES, "TOMCAT_MAX_THREADS": "2000"}, ENGINE).state == "ok"
-    found = processes({**VALUES, "TOMCAT_MAX_THREADS": "2001"}, ENGINE)
+    assert container_processes({**VALUES, "TOMCAT_MAX_THREADS": "2000"}, ENGINE).state == "ok"
+    found = container_processes({**VALUES, "TOMCAT_MAX_THREADS": "2001"}, ENGINE)
     assert found.state == "limits"
     cure = "TOMCAT_MAX_THREADS=2001 needs TARGET_PROCESS_LIMIT=2201, which is 2200 (compose/.env)"
     assert found.limits == cure
 
 
 def test_open_files_that_the_engine_cannot_give() -> None:
-    assert files({**VALUES, "OPEN_FILES": "20001"}, ENGINE).state == "missing"
+    assert container_files({**VALUES, "OPEN_FILES": "20001"}, ENGINE).state == "missing"
     unseen = replace(ENGINE, open_files=None)
-    assert files({**VALUES, "OPEN_FILES": "20001"}, unseen).state == "ok"
+    assert container_files({**VALUES, "OPEN_FILES": "20001"}, unseen).state == "ok"
+
+
+def test_without_an_engine_no_limit_of_a_container_is_checked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    run()
+    said = capsys.readouterr().out
+    assert "container engine" in said
+    assert not [name for name in CONTAINER_CHECKS if name in said]

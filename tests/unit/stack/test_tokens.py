@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from spikelab.stack import locks
+from spikelab import paths
 from spikelab.stack.docker import DockerRuntime
 from spikelab.stack.host import HostRuntime
 
@@ -12,7 +12,7 @@ from spikelab.stack.host import HostRuntime
 def test_a_token_is_handed_to_a_driver_as_a_file(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(locks, "_FILE", tmp_path / "token")
+    monkeypatch.setattr(paths, "STATE", tmp_path)
     monkeypatch.setenv("TOKEN", "secret")
     command = DockerRuntime().driver("k6", [], {}, "t")
     assert "secret" not in (*command.argv, *command.env.values())
@@ -30,7 +30,7 @@ def test_a_token_s_file_is_looked_for_in_the_working_directory(
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("TOKEN", raising=False)
     monkeypatch.setenv("TOKEN_FILE", "mine")
-    monkeypatch.setattr(locks, "_FILE", tmp_path / "token")
+    monkeypatch.setattr(paths, "STATE", tmp_path)
     file = tmp_path / "mine"
     assert HostRuntime().driver("k6", [], {}, "t").env["TOKEN_FILE"] == str(file)
     # A container that needs it says that it is not there; no other driver fails of it.
