@@ -1,76 +1,168 @@
-"""Finished runs in InfluxDB, where dashboards look back at them and set them side by side.
+"""What InfluxDB keeps of runs, for the dashboards that look back at them: docs/history.md.
 
-Written when a run's record is closed: `runs` (a point a run), `run_steps` (a point a step) and
-`run_series` (the load and its answers by seconds since its start); docs/history.md lists them.
+Every point is made from the files of a run's folder: `runs` (a point a run) and `run_steps` (a
+point a step) from run.json, `run_series` from series.json, `events` (a point a phase) from
+plan.json and the driver's summary; a run's `confidence` is from comparison.json. What InfluxDB did
+not take is therefore kept nowhere else: the folder gets a mark, and the next command that finds
+InfluxDB up writes all points of that run.
+
+Raw samples are the drivers' and grow without end: they alone are deleted, by their age. A shorter
+retention policy would take phases and runs as well, as published k6 commands write into the
+database's own.
 """
 
-# - Phases of a run in InfluxDB's `events`, where dashboards find them. The driver writes them
-#   while they happen; the lab writes them once more when the run has ended, so that none is
-#   missing or left open. What InfluxDB does not take is kept beside the run's record and
-#   written by the next command that finds it up.
-# - How long InfluxDB keeps raw samples. Phases and finished runs stay: only what drivers write
-#   for each request grows without end. Published k6 commands write into the database's own
-#   retention policy, where phases and runs are as well, so a shorter policy would take all of
-#   them. Raw samples are deleted by their age instead.
 import json
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import inf
-from typing import Any, Literal
+from typing import Any
 
-from pydantic import ValidationError
-
-from spikelab import paths, series
+from spikelab import paths
 from spikelab.console import warn, working
+from spikelab.drivers import DRIVERS
+from spikelab.drivers.base import PhaseSummary
 from spikelab.errors import LabError, UsageError
-from spikelab.results.run import Latency, RunRecord, Step, Totals, write_whole
+from spikelab.plans.model import Phase
+from spikelab.results.comparison import ComparisonRecord, all_comparisons
+from spikelab.results.run import (
+    Latency,
+    RunRecord,
+    Step,
+    Totals,
+    all_records,
+    read_record,
+)
+from spikelab.series import LOAD, Series, load_series
 from spikelab.settings import load_target_declaration
 from spikelab.signals import Unit
 from spikelab.stores import FieldValue, InfluxDB, line
-from spikelab.units import parse_duration
 
-_IN_HISTORY = [signal.name for signal in series.LOAD]
-_LATENCIES = {signal.name for signal in series.LOAD if signal.unit is Unit.SECONDS}
+# Beside the record of a run of which InfluxDB lacks points.
+OWED = "history.owed"
 
 Fields = dict[str, FieldValue | None]
 
 
-def write_history(
-    record: RunRecord, influxdb: InfluxDB | None, drawn: series.Series | None = None
-) -> None:
-    """Writes a closed record's points, and those of its series where there is one.
+def write_history(record: RunRecord, influxdb: InfluxDB | None) -> None:
+    """Writes all points of a closed record.
 
-    What InfluxDB does not take is kept beside the record, for the next command that finds it up;
-    without a word where none runs.
+    What InfluxDB does not take stays owed; without a word where none runs.
     """
-    lines = [run_line(record), *(step_line(record, step) for step in record.steps)]
-    if drawn:
-        lines += series_lines(record, drawn)
-    if not write_or_keep(influxdb, record.testid, "history", lines) and influxdb:
+    try:
+        if influxdb:
+            _write_run(record, influxdb)
+            return
+    except LabError as error:
+        warn(str(error))
         warn(
             "InfluxDB took no write: this run's history is kept and written by the next "
             "./lab run or ./lab runs that finds it up"
         )
+    _owe(record)
 
 
-def write_confidence(records: Iterable[RunRecord], text: str, influxdb: InfluxDB) -> None:
-    """Writes what a comparison said of these runs: a field more of the points that they have."""
-    kept = 0
-    for record in records:
-        point = line("runs", _tags(record), {"confidence": text}, _start_ms(record))
-        kept += not write_or_keep(influxdb, record.testid, "confidence", [point])
-    if kept:
+def write_phases(record: RunRecord, influxdb: InfluxDB) -> int:
+    """Writes the phases of a run that its driver has ended, so that none is missing or open;
+    returns how many stay owed because that failed."""
+    lines = _phase_lines(record)
+    return 0 if not lines or _takes(influxdb, record, lines) else len(lines)
+
+
+def write_confidence(comparison: ComparisonRecord, influxdb: InfluxDB) -> None:
+    """Writes what a comparison said of the runs of B: a field more of the points that they have.
+
+    Identical arms say nothing of a run, nor do imported ones have a history.
+    """
+    if comparison.confidence is None:
+        return
+    owed = 0
+    for record in filter(None, map(read_record, comparison.b.runs)):
+        fields: Fields = {"confidence": comparison.confidence}
+        point = line("runs", _tags(record), fields, _ms(record.started))
+        owed += not (record.imported or _takes(influxdb, record, [point]))
+    if owed:
         warn(
-            f"InfluxDB took no write: the verdict on {kept} runs is kept and written by the next "
+            f"InfluxDB took no write: the verdict on {owed} runs is kept and written by the next "
             "./lab run or ./lab runs that finds it up"
         )
 
 
-def run_line(record: RunRecord) -> str:
-    """The point of a run, at its start."""
+def write_owed(influxdb: InfluxDB) -> None:
+    """Writes all points of the runs of which InfluxDB lacks some; what it does not take stays
+    owed."""
+    marks = sorted(paths.RESULTS.glob(f"*/{OWED}"))
+    said = _confidences() if marks else {}
+    for mark in marks:
+        record = read_record(mark.parent.name)
+        if record and record.ended:
+            with suppress(LabError):
+                _write_run(record, influxdb, said.get(record.testid))
+
+
+def rebuild(influxdb: InfluxDB) -> tuple[int, int]:
+    """Writes the history of all ended runs under results/ again, over what is there; returns the
+    numbers of runs and of points. Imported runs have none.
+
+    Raises LabError when InfluxDB does not take it.
+    """
+    influxdb.create_database()
+    said = _confidences()
+    points = [
+        _write_run(record, influxdb, said.get(record.testid))
+        for record in all_records()
+        if record.ended and not record.imported
+    ]
+    return len(points), sum(points)
+
+
+def _write_run(record: RunRecord, influxdb: InfluxDB, confidence: str | None = None) -> int:
+    """Writes all points of a run, after which nothing is owed; returns how many. Raises LabError.
+
+    The phases of an aborted run are those that its driver wrote.
+    """
+    drawn = load_series(record.folder)
+    lines = [
+        run_line(record, confidence),
+        *(step_line(record, step) for step in record.steps),
+        *(series_lines(record, drawn) if drawn else ()),
+        *_phase_lines(record),
+    ]
+    influxdb.write("\n".join(lines))
+    ended = [] if record.steps else _cut_off_lines(record, influxdb)
+    if ended:
+        influxdb.write("\n".join(ended))
+    (record.folder / OWED).unlink(missing_ok=True)
+    return len(lines) + len(ended)
+
+
+def _takes(influxdb: InfluxDB, record: RunRecord, lines: Sequence[str]) -> bool:
+    """Whether InfluxDB takes these points of a run; else they are owed."""
+    try:
+        influxdb.write("\n".join(lines))
+    except LabError as error:
+        warn(str(error))
+        _owe(record)
+        return False
+    return True
+
+
+def _owe(record: RunRecord) -> None:
+    (record.folder / OWED).touch()
+
+
+def _confidences() -> dict[str, str]:
+    """By testid, what the last comparison said of the run."""
+    found = {}
+    for comparison in sorted(all_comparisons(), key=lambda each: each.created):
+        if comparison.confidence:
+            found.update(dict.fromkeys(comparison.b.runs, comparison.confidence))
+    return found
+
+
+def run_line(record: RunRecord, confidence: str | None = None) -> str:
+    """The point of a run, at its start; `confidence`: what a comparison said of it."""
     assert record.ended is not None
     figures: Fields = {}
     if record.steps:
@@ -87,8 +179,8 @@ def run_line(record: RunRecord) -> str:
     fields: Fields = {
         "run": record.testid,
         "curve": _curve(record),
-        "started_ms": _start_ms(record),
-        "ended_ms": round(record.ended.timestamp() * 1000),
+        "started_ms": _ms(record.started),
+        "ended_ms": _ms(record.ended),
         "duration_seconds": round((record.ended - record.started).total_seconds(), 3),
         "verdict": record.verdict,
         "state": _state(record),
@@ -102,8 +194,9 @@ def run_line(record: RunRecord) -> str:
         "listen_overflows": record.connections.listen_overflows,
         "driver_cpu_cores": record.generator.cpu,
         "driver_limited": record.generator.limited,
+        "confidence": confidence,
     }
-    return line("runs", _tags(record), fields, _start_ms(record))
+    return line("runs", _tags(record), fields, _ms(record.started))
 
 
 def step_line(record: RunRecord, step: Step) -> str:
@@ -135,37 +228,39 @@ def step_line(record: RunRecord, step: Step) -> str:
         "driver_limited": step.generator.limited,
     }
     tags = {**_tags(record), "step": step.name}
-    return line("run_steps", tags, fields, round(step.started.timestamp() * 1000))
+    return line("run_steps", tags, fields, _ms(step.started))
 
 
-def series_lines(record: RunRecord, drawn: series.Series) -> list[str]:
+def series_lines(record: RunRecord, drawn: Series) -> list[str]:
     """Points by the time since the load began; each is of the time until the next one."""
     tags = _tags(record)
-    names = {name: f"{name}_seconds" if name in _LATENCIES else name for name in _IN_HISTORY}
+    fields = {
+        signal.name: signal.name + ("_seconds" if signal.unit is Unit.SECONDS else "")
+        for signal in LOAD
+    }
     return [
         line(
             "run_series",
             tags,
-            {field: drawn.points[name][place] for name, field in names.items()},
+            {field: drawn.points[name][place] for name, field in fields.items()},
             seconds * 1000,
         )
         for place, seconds in enumerate(drawn.seconds)
     ]
 
 
-def _start_ms(record: RunRecord) -> int:
-    return round(record.started.timestamp() * 1000)
-
-
 def _tags(record: RunRecord) -> dict[str, str]:
-    tags = {"testid": record.testid, "plan": record.plan, "driver": record.driver}
-    return {**tags, "variant": record.variant}
+    return {
+        "testid": record.testid,
+        "plan": record.plan,
+        "driver": record.driver,
+        "variant": record.variant,
+    }
 
 
 def _curve(record: RunRecord) -> str:
     """What a run's steps are one curve with: those of its variant, else its own."""
-    variant = record.variant
-    return f"{record.plan} {variant}" if variant else record.testid
+    return f"{record.plan} {record.variant}" if record.variant else record.testid
 
 
 def _state(record: RunRecord) -> str:
@@ -192,111 +287,63 @@ def _latencies(latency: Latency) -> Fields:
     return {f"latency_{name}_seconds": value for name, value in latency.model_dump().items()}
 
 
-_KEPT = ".lp"
-# Beside the record of an aborted run whose phases could not be looked up: they are still open.
-_OPEN = "events.open"
-EventState = Literal["open", "closed", "aborted"]
+def _phase_lines(record: RunRecord) -> list[str]:
+    """The points of the phases of a measured run, which overwrite what its driver wrote while they
+    happened; none where its files cannot be read."""
+    if not record.steps:
+        return []
+    with suppress(OSError, ValueError, KeyError, TypeError, LabError):
+        phases = _phases(record)
+        driver = next(driver for driver in DRIVERS if driver.name == record.driver)
+        happened = driver.read_summary(record.folder, phases)
+        spike = any(step.start_spread_seconds is not None for step in record.steps)
+        return [
+            phase_line(record, phase, each, spike)
+            for phase, each in zip(phases, happened, strict=True)
+        ]
+    return []
 
 
-@dataclass(frozen=True)
-class Event:
-    """One phase. Its testid, driver, phase and start make the point that it is."""
-
-    testid: str
-    driver: str
-    phase: str
-    text: str
-    kind: str
-    begun: datetime
-    ended: datetime
-    state: EventState
-
-    def line(self) -> str:
-        """InfluxDB's line protocol, times in milliseconds."""
-        fields: dict[str, FieldValue] = {
-            "title": self.phase,
-            "text": self.text,
-            "tags": f"{self.driver},{self.kind}",
-            "state": self.state,
-            "timeEnd": _ms(self.ended),
-        }
-        tags = {"driver": self.driver, "phase": self.phase, "testid": self.testid}
-        return line("events", tags, fields, _ms(self.begun))
+def phase_line(record: RunRecord, phase: Phase, happened: PhaseSummary, spike: bool) -> str:
+    """The point of a phase, at its start. It lasts as long as planned, of a spike until the last
+    answer. Testid, driver, phase and start make the point that it is."""
+    planned = happened.begun + timedelta(seconds=phase.duration_seconds)
+    fields: Fields = {
+        "title": phase.name,
+        "text": f"{phase.value:,} {phase.kind}",
+        "tags": f"{record.driver},{phase.kind}",
+        "state": "closed",
+        "timeEnd": _ms(happened.ended if spike else planned),
+    }
+    tags = {"driver": record.driver, "phase": phase.name, "testid": record.testid}
+    return line("events", tags, fields, _ms(happened.begun))
 
 
-def write_events(influxdb: InfluxDB, events: Iterable[Event]) -> int:
-    """Writes a run's phases; returns how many were kept for later because that failed."""
-    by_run: dict[str, list[str]] = {}
-    for event in events:
-        by_run.setdefault(event.testid, []).append(event.line())
-    kept = 0
-    for testid, lines in by_run.items():
-        if not write_or_keep(influxdb, testid, "events", lines):
-            kept += len(lines)
-    return kept
+def _cut_off_lines(record: RunRecord, influxdb: InfluxDB) -> list[str]:
+    """What ends the phases that an aborted run's driver wrote: they end with the run, as `aborted`;
+    those that were over by then are closed. Raises LabError."""
+    assert record.ended is not None
+    ended_ms = _ms(record.ended)
+    planned_ms: dict[str, float] = {}
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        planned_ms = {each.name: each.duration_seconds * 1000 for each in _phases(record)}
+    rows = influxdb.query(f"SELECT * FROM events WHERE testid = '{record.testid}'")
+    return [_ended_line(row, ended_ms, planned_ms.get(row["phase"], inf)) for row in rows]
 
 
-def write_or_keep(influxdb: InfluxDB | None, testid: str, what: str, lines: Sequence[str]) -> bool:
-    """Writes lines of a run; keeps them beside its record, as `what`, where that fails or no
-    InfluxDB runs."""
-    try:
-        if influxdb:
-            influxdb.write("\n".join(lines))
-            return True
-    except LabError as error:
-        warn(str(error))
-    path = paths.RESULTS / testid / f"{what}{_KEPT}"
-    write_whole(path, "\n".join(lines) + "\n")
-    return False
-
-
-def write_kept(influxdb: InfluxDB) -> None:
-    """Writes what earlier runs could not; what InfluxDB does not take stays kept."""
-    for path in sorted(paths.RESULTS.glob(f"*/*{_KEPT}")):
-        with suppress(LabError):
-            influxdb.write(path.read_text(encoding="utf-8"))
-            path.unlink()
-    for path in sorted(paths.RESULTS.glob(f"*/{_OPEN}")):
-        with suppress(ValidationError, OSError):
-            record = RunRecord.model_validate_json((path.parent / "run.json").read_bytes())
-            if record.ended and record.folder == path.parent:
-                mark_aborted(influxdb, record, record.ended)
-
-
-def mark_aborted(influxdb: InfluxDB | None, record: RunRecord, ended: datetime) -> None:
-    """Gives the phases that a run's end cut off that end and the state `aborted`.
-
-    Those that were over by then are closed. Without an answer from InfluxDB all stay as they are
-    until the next command that finds it up: a run's end must not hang on it.
-    """
-    durations_ms = _planned_ms(record)
-    still_open = record.folder / _OPEN
-    with suppress(LabError, OSError):
-        still_open.touch()
-        if influxdb is None:
-            return
-        rows = influxdb.query(f"SELECT * FROM events WHERE testid = '{record.testid}'")
-        lines = [_ended_line(row, _ms(ended), durations_ms) for row in rows]
-        if lines:
-            influxdb.write("\n".join(lines))
-        still_open.unlink()
-
-
-def _ended_line(row: Mapping[str, Any], ended_ms: int, durations_ms: Mapping[str, float]) -> str:
-    planned_ms = row["time"] + durations_ms.get(row["phase"], inf)
-    state = "aborted" if planned_ms > ended_ms else "closed"
+def _ended_line(row: Mapping[str, Any], ended_ms: int, planned_ms: float) -> str:
+    fields: Fields = {
+        "state": "aborted" if row["time"] + planned_ms > ended_ms else "closed",
+        "timeEnd": min(ended_ms, row["timeEnd"]),
+    }
     tags = {name: row[name] for name in ("driver", "phase", "testid")}
-    return line(
-        "events", tags, {"state": state, "timeEnd": min(ended_ms, row["timeEnd"])}, row["time"]
-    )
+    return line("events", tags, fields, row["time"])
 
 
-def _planned_ms(record: RunRecord) -> dict[str, float]:
-    """How long each phase was to last, from the plan that the driver got."""
-    with suppress(OSError, ValueError, KeyError):
-        plan = json.loads((record.folder / "plan.json").read_bytes())
-        return {each["name"]: parse_duration(each["duration"]) * 1000 for each in plan["phases"]}
-    return {}
+def _phases(record: RunRecord) -> list[Phase]:
+    """Of the plan that the driver got."""
+    plan = json.loads((record.folder / "plan.json").read_bytes())
+    return [Phase.model_validate(phase) for phase in plan["phases"]]
 
 
 def _ms(moment: datetime) -> int:

@@ -14,7 +14,7 @@ from spikelab.console import warn
 from spikelab.drivers.base import PhaseSummary
 from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
-from spikelab.history import Event, write_events
+from spikelab.history import write_phases
 from spikelab.judge import generator_limited, judge_step, spoiled
 from spikelab.plans.model import Phase, Plan
 from spikelab.results.run import RunRecord, Step, StepGenerator, Wave
@@ -81,7 +81,12 @@ class RunFigures:
             step.component_cpu = _cores(components, step)
             self._record.steps.append(step)
         if self._influxdb:
-            self._annotate(self._influxdb, happened)
+            owed = write_phases(self._record, self._influxdb)
+            if owed:
+                self._warn(
+                    f"InfluxDB took no write: {owed} phases of this run are kept and written by "
+                    "the next ./lab run or ./lab runs that finds it up"
+                )
         if self._influxdb and "influxdb" in self._record.sinks:
             with self._incomplete("this run's record lacks its waves"):
                 self._fill_samples(self._influxdb)
@@ -134,27 +139,6 @@ class RunFigures:
             step.server_mean_seconds = target.server_mean(
                 self._prometheus, path, step.started, until, before.born
             )
-
-    def _annotate(self, influxdb: InfluxDB, happened: Sequence[PhaseSummary]) -> None:
-        kept = write_events(influxdb, map(self._event, self._plan.phases, happened))
-        if kept:
-            self._warn(
-                f"InfluxDB took no write: {kept} phases of this run are kept and written by the "
-                "next ./lab run or ./lab runs that finds it up"
-            )
-
-    def _event(self, phase: Phase, happened: PhaseSummary) -> Event:
-        planned = happened.begun + timedelta(seconds=phase.duration_seconds)
-        return Event(
-            testid=self._record.testid,
-            driver=self._record.driver,
-            phase=phase.name,
-            text=f"{phase.value:,} {phase.kind}",
-            kind=phase.kind,
-            begun=happened.begun,
-            ended=happened.ended if self._plan.spike else planned,
-            state="closed",
-        )
 
     def _fill_samples(self, influxdb: InfluxDB) -> None:
         for step in self._record.steps:

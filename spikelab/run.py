@@ -22,7 +22,7 @@ from spikelab.drivers.base import PhaseSummary, Run, resolved_url
 from spikelab.drivers.k6 import DASHBOARD_URL
 from spikelab.drivers.process import DriverProcess, Usage
 from spikelab.errors import END_SIGNALS, LabError, RunInterruptedError, UsageError
-from spikelab.history import mark_aborted, write_history
+from spikelab.history import write_history
 from spikelab.judge import generator_limited, judge_run
 from spikelab.live import LiveRun, RunProgress
 from spikelab.machine import host_record, most_users
@@ -86,12 +86,12 @@ def execute(run: Run) -> RunRecord:
         close_record(record, [*figures.reasons, *gone], run.prometheus, run.influxdb)
     except KeyboardInterrupt as error:
         with _uninterrupted():
-            _abort(run, record, "interrupted by the user")
+            close_record(record, ["interrupted by the user"], run.prometheus, run.influxdb)
         raise RunInterruptedError(
             f"interrupted: {paths.shown(record.folder / 'run.json')} is closed as incomplete"
         ) from error
     except Exception as error:
-        _abort(run, record, str(error))
+        close_record(record, [str(error)], run.prometheus, run.influxdb)
         raise
     return record
 
@@ -155,16 +155,9 @@ def close_record(
     record.save()
     # The record is closed: a Ctrl-C from here on must not make an aborted run of it.
     with _uninterrupted():
-        drawn = keep_series(record, prometheus)
+        keep_series(record, prometheus)
         if influxdb:
-            write_history(record, influxdb, drawn)
-
-
-def _abort(run: Run, record: RunRecord, reason: str) -> None:
-    close_record(record, [reason], run.prometheus, run.influxdb)
-    assert record.ended is not None
-    if run.influxdb:
-        mark_aborted(run.influxdb, record, record.ended)
+            write_history(record, influxdb)
 
 
 def _drive(run: Run, record: RunRecord) -> tuple[list[PhaseSummary], Usage, dict[str, Usage]]:

@@ -89,17 +89,16 @@ def load_series(folder: Path) -> Series | None:
     return series if series and series.testid == folder.name else None
 
 
-def keep_series(record: RunRecord, prometheus: Prometheus) -> Series | None:
+def keep_series(record: RunRecord, prometheus: Prometheus) -> None:
     """Reads an ended run's series and writes it beside the record. Without Prometheus there is
     none, which is said."""
     try:
         found = read_series(record, prometheus)
     except LabError as error:
         warn(f"{error}; this run cannot be drawn over time")
-        return None
+        return
     if found:
         found.save(record.folder)
-    return found
 
 
 def read_series(record: RunRecord, prometheus: Prometheus) -> Series | None:

@@ -24,8 +24,13 @@ app = typer.Typer(
 P = ParamSpec("P")
 
 
+# Commands of two words, such as `history rebuild`.
+history_app = typer.Typer(help="The finished runs that InfluxDB keeps.", no_args_is_help=True)
+app.add_typer(history_app, name="history")
+
+
 def command(
-    name: str, *, passes_options: bool = False
+    name: str, *, of: typer.Typer = app, passes_options: bool = False
 ) -> Callable[[Callable[P, None]], Callable[P, None]]:
     """Registers a command; its LabErrors become one line and the contract's exit code."""
 
@@ -42,7 +47,7 @@ def command(
                 _end("interrupted", EXIT_INTERRUPTED)
 
         settings = {"ignore_unknown_options": passes_options}
-        return app.command(name, context_settings=settings)(guarded)
+        return of.command(name, context_settings=settings)(guarded)
 
     return register
 

@@ -64,7 +64,6 @@ from spikelab.plans.model import Plan
 from spikelab.report.tables import show_capacity, show_comparison, show_sweep
 from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.experiment import CapacityAnswer, ExperimentState
-from spikelab.results.run import read_record
 from spikelab.run import RunOptions
 from spikelab.stack import current
 from spikelab.stack.base import Runtime
@@ -349,9 +348,11 @@ def _of_plan(
 
 def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoReturn:
     """Keeps, shows and reports the comparisons; ends with the worst verdict."""
+    influxdb = current().endpoints().influxdb
     for record in records:
         path = record.save()
-        _keep_confidence(record)
+        if influxdb:
+            write_confidence(record, InfluxDB(influxdb))
         show_comparison(record)
         out.print(f"comparison {paths.shown(path)}")
         say_report(record.comparison)
@@ -361,13 +362,3 @@ def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoRe
     verdict = None if records[0].noise else overall(records)
     codes = {"worse": EXIT_SLO_MISSED, "inconclusive": EXIT_INCONCLUSIVE}
     raise typer.Exit(codes.get(verdict or "", EXIT_OK))
-
-
-def _keep_confidence(record: ComparisonRecord) -> None:
-    """In the history of B's runs. Identical arms say nothing of a run, nor do imported ones have a
-    history."""
-    influxdb = current().endpoints().influxdb
-    if record.confidence is None or influxdb is None:
-        return
-    runs = [run for name in record.b.runs if (run := read_record(name)) and not run.imported]
-    write_confidence(runs, record.confidence, InfluxDB(influxdb))

@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from spikelab import paths
+from spikelab import history, paths
 from spikelab.cli import output
 from spikelab.cli.app import (
     DriverOption,
@@ -20,12 +20,14 @@ from spikelab.cli.app import (
     SinkOption,
     TargetSetOption,
     command,
+    history_app,
     run_options,
 )
 from spikelab.cli.output import dashboard_url, exit_code, say_report
 from spikelab.cli.stack import running, start
 from spikelab.comparison.pairing import baselines
 from spikelab.console import out, say
+from spikelab.errors import LabError
 from spikelab.experiments import session
 from spikelab.experiments.session import close_abandoned, run_all
 from spikelab.plans.load import load_plan
@@ -34,7 +36,8 @@ from spikelab.results.run import RunRecord, all_records
 from spikelab.run import RunOptions
 from spikelab.stack import current
 from spikelab.stack.base import Runtime
-from spikelab.stack.locks import no_run
+from spikelab.stack.locks import going_run, no_run
+from spikelab.stores import InfluxDB
 
 
 @command("demo")
@@ -99,6 +102,20 @@ def runs() -> None:
     tables.show_runs(list(all_records()))
     for plan, name in baselines().items():
         out.print(f"baseline of {plan}: {name}")
+
+
+@command("rebuild", of=history_app)
+def rebuild_history() -> None:
+    """Write every ended run in results/ to InfluxDB again."""
+    with no_run() as idle:
+        if not idle:
+            # Writing would be measured beside its load.
+            raise LabError(f"a run is going: {going_run()}: wait for it, or stop it with Ctrl-C")
+        influxdb = current().endpoints().influxdb
+        if influxdb is None:
+            raise LabError("InfluxDB is not running: ./lab up starts it")
+        runs, points = history.rebuild(InfluxDB(influxdb))
+    say(f"wrote {points:,} points of {runs:,} runs to InfluxDB")
 
 
 @command("plans")

@@ -23,7 +23,7 @@ from spikelab.console import say
 from spikelab.drivers import DRIVERS
 from spikelab.drivers.base import Run
 from spikelab.errors import LabError, RunInterruptedError, UsageError
-from spikelab.history import mark_aborted, write_history, write_kept
+from spikelab.history import write_history, write_owed
 from spikelab.machine import Cores, chosen_cores
 from spikelab.plans.load import plan_of
 from spikelab.plans.model import Plan
@@ -419,14 +419,14 @@ def _what_comes(state: ExperimentState) -> str:
 
 
 def close_abandoned(influxdb_url: str | None) -> None:
-    """Closes every open record and its phases, writes what was kept for later, and stops
-    experiments that count as going. Without InfluxDB, what belongs there is kept.
+    """Closes every open record and its phases, writes the history that is owed, and stops
+    experiments that count as going. Without InfluxDB, what belongs there stays owed.
 
     To be called only while no run is going.
     """
     influxdb = InfluxDB(influxdb_url) if influxdb_url else None
     if influxdb:
-        write_kept(influxdb)
+        write_owed(influxdb)
     for record in all_records():
         if record.ended is None:
             record.ended = _last_written(record.folder)
@@ -435,7 +435,6 @@ def close_abandoned(influxdb_url: str | None) -> None:
             for driver in DRIVERS:
                 driver.remove_secrets(record.folder)
             record.save()
-            mark_aborted(influxdb, record, record.ended)
             write_history(record, influxdb)
     for state in all_states():
         if state.state == "going":

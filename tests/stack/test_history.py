@@ -129,3 +129,27 @@ def test_an_aborted_run_is_in_it_with_its_reason_and_what_it_did(lab: Lab) -> No
     (run,) = points(lab, "runs", testid)
     assert (run["state"], run["reasons"]) == ("aborted", "interrupted by the user")
     assert sum(point["good_rate"] for point in points(lab, "run_series", testid)) > 100
+
+
+def test_history_is_written_again_from_results(lab: Lab, spike: dict[str, Any]) -> None:
+    measurements = ("runs", "run_steps", "run_series", "events")
+
+    def stored() -> dict[str, list[dict[str, Any]]]:
+        return {name: points(lab, name, spike["testid"]) for name in measurements}
+
+    before = stored()
+    assert all(before.values())
+    for name in measurements:
+        lab.influxdb.query(f"DROP MEASUREMENT {name}")
+    for _ in range(2):
+        result = lab("history", "rebuild")
+        assert result.returncode == 0, result.stderr
+        assert f"of {len(lab.records())} runs to InfluxDB" in result.stderr
+        assert stored() == before
+
+
+def test_a_rebuild_without_an_answer_of_influxdb_is_one_line(lab: Lab) -> None:
+    result = lab.with_settings(INFLUXDB_PORT="1")("history", "rebuild")
+    assert result.returncode == 1
+    (line,) = result.stderr.splitlines()
+    assert line.startswith("lab: InfluxDB at http://127.0.0.1:1 does not answer")

@@ -1,5 +1,7 @@
 """The points that a run, its phases and a verdict become, and how long raw samples stay."""
 
+import json
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -7,21 +9,27 @@ from typing import Any
 import pytest
 
 from spikelab import paths
-from spikelab.errors import UsageError
+from spikelab.drivers.base import PhaseSummary
+from spikelab.drivers.locust import Locust
+from spikelab.errors import LabError, UsageError
 from spikelab.history import (
-    Event,
-    mark_aborted,
+    OWED,
+    phase_line,
+    rebuild,
     require_age,
     run_line,
     step_line,
     write_confidence,
-    write_events,
     write_history,
-    write_kept,
+    write_owed,
+    write_phases,
 )
+from spikelab.plans.model import Phase
+from spikelab.results.comparison import ComparisonRecord, Result, Side
 from spikelab.results.run import Errors, Latency, RunRecord, Step, TargetRecord
 from spikelab.settings import load_target_declaration
 from spikelab.stores import InfluxDB
+from tests.support.http_server import Server
 from tests.support.records import START, plain_record, plain_step
 
 START_MS = 1795222923000
@@ -117,79 +125,189 @@ def test_a_step_of_any_name_is_a_tag_that_influxdb_can_read(name: str, tag: str)
     assert "\n" not in point
 
 
-def test_a_verdict_is_a_field_more_and_kept_where_influxdb_is_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def nobody() -> InfluxDB:
+    return InfluxDB("http://127.0.0.1:1")
+
+
+@pytest.fixture
+def influxdb(server: Server) -> InfluxDB:
+    """Takes every write into `server.points`, and knows no phase."""
+    server.text = '{"results": [{"statement_id": 0}]}'
+    return InfluxDB(server.url)
+
+
+@pytest.fixture
+def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    run = record(step(0, 10, None, variant="wide"))
-    run.save()
-    write_confidence([run], "worse (×1.10, 1.08–1.12, 6 pairs)", InfluxDB("http://127.0.0.1:1"))
-    kept = (run.folder / "confidence.lp").read_text()
-    point = run_line(run)
-    assert kept.split(" ")[0] == point.split(" ")[0]
-    assert kept.endswith(f' confidence="worse (×1.10, 1.08–1.12, 6 pairs)" {START_MS}\n')
-    assert point.endswith(f" {START_MS}")
+    return tmp_path
 
 
-@pytest.mark.parametrize("died", [False, True])
-def test_a_store_that_was_left_out_is_no_warning(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
-    died: bool,
-) -> None:
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    one = record(step(0, 10, 0.3))
-    (tmp_path / one.testid).mkdir()
-    write_history(one, InfluxDB("http://127.0.0.1:1") if died else None)
-    assert (tmp_path / one.testid / "history.lp").read_text().startswith("runs,")
-    assert ("InfluxDB took no write" in capsys.readouterr().err) == died
-
-
+PHASE = Phase(name="steady", kind="rate", value=1000, start="0s", duration="2s")
 BEGUN = datetime(2026, 11, 21, 1, 2, 3, 250_000, tzinfo=UTC)
+BEGUN_MS = 1795222923250
 
 
-EVENT = Event(
-    testid="20261121T010203Z-mine-0a1b",
-    driver="k6",
-    phase="steady",
-    text="1,000 rate",
-    kind="rate",
-    begun=BEGUN,
-    ended=BEGUN + timedelta(seconds=2),
-    state="closed",
-)
+def measured(**changes: Any) -> RunRecord:
+    """A run of Locust with one phase, with the files that it leaves in its folder."""
+    run = record(step(0, 2, 0.3), **{"driver": "locust", **changes})
+    run.save()
+    plan = {"phases": [PHASE.model_dump(mode="json")]}
+    (run.folder / "plan.json").write_text(json.dumps(plan))
+    figures = {
+        "name": "steady",
+        "started_ms": BEGUN_MS,
+        "started": BEGUN_MS,
+        "ended": BEGUN_MS + 2100,
+        "errors": {},
+        "bodies": [],
+        "latency_seconds": {},
+        "latency_with_failures_seconds": {},
+        **dict.fromkeys(("requests", "completed", "failures", "dropped"), 1),
+        **dict.fromkeys(("latency_mean_seconds", "start_spread_seconds", "late_answers")),
+        "slow": {},
+        "response_bytes_mean": None,
+    }
+    (run.folder / Locust.summary_file).write_text(json.dumps({"phases": [figures]}))
+    return run
+
+
+def events(points: Sequence[str]) -> list[str]:
+    return [point for point in points if point.startswith("events,")]
+
+
+def verdict_on(run: RunRecord, verdict: str = "worse", created: int = 0) -> ComparisonRecord:
+    """A comparison whose B is this run."""
+    latency = Result(
+        metric="p95",
+        about="",
+        unit="s",
+        better="lower",
+        place={},
+        primary=True,
+        pairs=[],
+        ratio=1.1,
+        low=1.08,
+        high=1.12,
+        verdict=verdict,
+    )
+    comparison = ComparisonRecord(
+        comparison=f"compare-{created}",
+        created=START + timedelta(seconds=created),
+        plan="mine",
+        primary="p95",
+        margin=0.05,
+        a=Side(name="a", plan="mine", runs=[]),
+        b=Side(name="b", plan="mine", runs=[run.testid]),
+        interleaved=True,
+        results=[latency],
+        verdict=verdict,
+        summary="",
+    )
+    comparison.save()
+    return comparison
 
 
 def test_a_phase_is_the_point_that_its_driver_wrote() -> None:
-    assert EVENT.line() == (
+    happened = PhaseSummary.model_construct(begun=BEGUN, ended=BEGUN + timedelta(seconds=9))
+    assert phase_line(record(), PHASE, happened, spike=False) == (
         "events,driver=k6,phase=steady,testid=20261121T010203Z-mine-0a1b "
         'title="steady",text="1,000 rate",tags="k6,rate",state="closed",'
         "timeEnd=1795222925250i 1795222923250"
     )
+    assert "timeEnd=1795222932250i" in phase_line(record(), PHASE, happened, spike=True)
 
 
-def test_what_cannot_be_written_is_kept_until_it_can(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_phases_come_from_the_files_of_the_run(
+    results: Path, influxdb: InfluxDB, server: Server
 ) -> None:
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    (tmp_path / EVENT.testid).mkdir()
-    nobody = InfluxDB("http://127.0.0.1:9")
-    assert write_events(nobody, [EVENT]) == 1
-    write_kept(nobody)
-    assert (tmp_path / EVENT.testid / "events.lp").read_text() == EVENT.line() + "\n"
+    assert write_phases(measured(), influxdb) == 0
+    (point,) = server.points
+    assert point.endswith(f'state="closed",timeEnd={BEGUN_MS + 2000}i {BEGUN_MS}')
 
 
-def test_phases_that_could_not_be_marked_aborted_wait_for_the_next_command(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_cannot_be_written_is_owed_until_it_can(
+    results: Path, influxdb: InfluxDB, server: Server
 ) -> None:
+    run = measured()
+    assert write_phases(run, nobody()) == 1
+    write_owed(nobody())
+    assert (run.folder / OWED).exists()
+    write_owed(influxdb)
+    assert not (run.folder / OWED).exists()
+    assert [point.split(",")[0] for point in server.points] == ["runs", "run_steps", "events"]
+
+
+def test_phases_that_could_not_be_marked_aborted_wait_for_the_next_command(results: Path) -> None:
     """Whoever cut the run off may have cut off InfluxDB as well."""
-    monkeypatch.setattr(paths, "RESULTS", tmp_path)
-    record = plain_record(ended=EVENT.ended)
-    record.save()
-    for influxdb in (None, InfluxDB("http://127.0.0.1:9")):
-        mark_aborted(influxdb, record, EVENT.ended)
-        assert (record.folder / "events.open").exists()
+    run = plain_record(ended=BEGUN + timedelta(seconds=1))
+    run.save()
+    for influxdb in (None, nobody()):
+        write_history(run, influxdb)
+        assert (run.folder / OWED).exists()
+
+
+def test_phases_of_an_aborted_run_end_with_it(
+    results: Path, influxdb: InfluxDB, server: Server
+) -> None:
+    run = measured(steps=[], ended=BEGUN + timedelta(seconds=1))
+    rows = {
+        "columns": ["time", "driver", "phase", "testid", "timeEnd"],
+        "values": [[BEGUN_MS, "locust", "steady", run.testid, BEGUN_MS + 2000]],
+    }
+    server.text = json.dumps({"results": [{"series": [rows]}]})
+    write_history(run, influxdb)
+    (point,) = events(server.points)
+    assert point.endswith(f'state="aborted",timeEnd={BEGUN_MS + 1000}i {BEGUN_MS}')
+
+
+def test_a_verdict_is_a_field_more_and_owed_where_influxdb_is_away(
+    results: Path, influxdb: InfluxDB, server: Server
+) -> None:
+    run = measured()
+    comparison = verdict_on(run)
+    write_confidence(comparison, influxdb)
+    (point,) = server.points
+    assert point.split(" ")[0] == run_line(run).split(" ")[0]
+    assert point.endswith(f' confidence="worse (×1.10, 1.08–1.12, 0 pairs)" {START_MS}')
+    assert not (run.folder / OWED).exists()
+
+    write_confidence(comparison, nobody())
+    assert (run.folder / OWED).exists()
+    write_owed(influxdb)
+    assert 'confidence="worse (' in server.points[1]
+
+
+@pytest.mark.parametrize("died", [False, True])
+def test_a_store_that_was_left_out_is_no_warning(
+    results: Path, capsys: pytest.CaptureFixture[str], died: bool
+) -> None:
+    one = measured()
+    write_history(one, nobody() if died else None)
+    assert (one.folder / OWED).exists()
+    assert ("InfluxDB took no write" in capsys.readouterr().err) == died
+
+
+def test_a_rebuild_writes_the_same_points_again_with_the_last_verdict(
+    results: Path, influxdb: InfluxDB, server: Server
+) -> None:
+    run = measured()
+    (run.folder / OWED).touch()
+    verdict_on(run, "better", created=2)
+    verdict_on(run, "worse", created=1)
+    measured(testid="20261121T010203Z-read-0a1b", labels={"imported": "k6"})
+    measured(testid="20261121T010203Z-runs-0a1b", ended=None)
+    assert rebuild(influxdb) == (1, 3)
+    assert not (run.folder / OWED).exists()
+    first = list(server.points)
+    assert 'confidence="better (' in first[0]
+    assert rebuild(influxdb) == (1, 3)
+    assert server.points == first * 2
+
+
+def test_a_rebuild_without_influxdb_is_refused(results: Path) -> None:
+    measured()
+    with pytest.raises(LabError, match="does not answer"):
+        rebuild(nobody())
 
 
 @pytest.mark.parametrize("text", ["0", "12h", "30d", "4w", "15250w", "99999d"])
