@@ -92,6 +92,7 @@ def _lint() -> None:
     tracked = _tracked()
     _call("ruff", [str(tool / "ruff"), "check", "."])
     _call("ruff format", [str(tool / "ruff"), "format", "--check", "."])
+    _call("import-linter", [str(tool / "lint-imports"), "--no-logo", "--no-cache"])
     scripts = [*_SCRIPTS, *_ending(tracked, ".sh")]
     _call("shellcheck", [str(tool / "shellcheck"), *scripts])
     _call("hadolint", [str(tool / "hadolint"), *_ending(tracked, "Dockerfile")])
