@@ -20,9 +20,10 @@ from spikelab.importers.common import (
     Report,
     ReportError,
     Seconds,
+    latency_in,
     read_part,
 )
-from spikelab.results.run import Count, Errors, Latency
+from spikelab.results.run import Count, Errors
 
 _WHAT = "JSON summary of k6"
 _NEEDED = ("http_reqs", "http_req_failed", "http_req_duration")
@@ -111,7 +112,7 @@ def parse(text: str) -> Report:
         window_seconds=seconds,
         started_rate=requests / seconds,
         achieved_rate=good / seconds,
-        latency_seconds=_latency(trend),
+        latency_seconds=latency_in(trend, 1000),
         latency_mean_seconds=None if trend.avg is None else trend.avg / 1000,
         started=_started(document.metadata, seconds),
         version=document.metadata.k6_version,
@@ -173,8 +174,3 @@ def _warnings(failures: int, of_all: bool) -> list[str]:
         return []
     unknown = "k6's summary does not class failures: all are `other`, none counts as completed"
     return [unknown, OF_ALL_ATTEMPTS] if of_all else [unknown]
-
-
-def _latency(trend: _Trend) -> Latency:
-    values = trend.model_dump(exclude={"avg"}, exclude_none=True)
-    return Latency(**{key: value / 1000 for key, value in values.items()})

@@ -17,9 +17,10 @@ from spikelab.importers.common import (
     Rate,
     Report,
     ReportError,
+    latency_in,
     read_part,
 )
-from spikelab.results.run import Count, Errors, Latency
+from spikelab.results.run import Count, Errors
 
 COMPANIONS = ("_stats_history.csv", "_failures.csv", "_exceptions.csv")
 _WHAT = "statistics CSV of Locust"
@@ -51,7 +52,6 @@ def parse(text: str) -> Report:
     good = max(0, row.requests - row.failures)
     # A closed loop's clock stops with its last answer: Locust divides by the time until then.
     seconds = row.requests / row.rate if row.rate else 0.0
-    latency = row.model_dump(include={"p50", "p90", "p95", "p99", "p99_9", "max"})
     return Report(
         requests=row.requests,
         failures=row.failures,
@@ -60,9 +60,7 @@ def parse(text: str) -> Report:
         window_seconds=seconds,
         started_rate=row.rate,
         achieved_rate=good / seconds if seconds else 0.0,
-        latency_seconds=Latency(
-            **{key: None if ms is None else ms / 1000 for key, ms in latency.items()}
-        ),
+        latency_seconds=latency_in(row, 1000),
         latency_mean_seconds=row.mean / 1000,
         response_bytes_mean=row.bytes_mean,
         warnings=[_ROUNDED] + (_of_failures() if row.failures else []),

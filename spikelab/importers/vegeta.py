@@ -1,11 +1,11 @@
 """Reports of vegeta 12 and older: `vegeta report`, as text or with `-type json`.
 
 Both are printed from one structure (tsenart/vegeta, lib/metrics.go): the text rounds what the JSON
-has exactly, and has no times. Its percentiles (a t-digest) are of all attempts.
+has exactly, and has no times. Its percentiles (a t-digest) are of all attempts. Lines of the text
+are `Name [label, …] value, …`; versions differ in the labels, so a value is found by its label and
+never by its place.
 """
 
-# - The lines of vegeta's text report: `Name [label, …] value, …`. Versions differ in the
-#   labels, so that a value is found by its label and never by its place.
 import re
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -21,6 +21,7 @@ from spikelab.importers.common import (
     Report,
     ReportError,
     errors_by_status,
+    latency_in,
     read_part,
 )
 from spikelab.results.run import Count, Errors, Latency
@@ -97,8 +98,6 @@ def parse(text: str) -> Report:
 
 def _from_json(text: str) -> Metrics:
     document = read_part(_VegetaDocument, text, "JSON report of vegeta")
-    latencies = document.latencies.model_dump()
-    mean = latencies.pop("mean")
     return Metrics(
         requests=document.requests,
         attack_seconds=document.duration / 1e9,
@@ -107,10 +106,8 @@ def _from_json(text: str) -> Metrics:
         throughput=document.throughput,
         success=document.success,
         success_error=_JSON_ERROR,
-        latency_seconds=Latency(
-            **{key: None if value is None else value / 1e9 for key, value in latencies.items()}
-        ),
-        latency_mean_seconds=mean / 1e9,
+        latency_seconds=latency_in(document.latencies, 1e9),
+        latency_mean_seconds=document.latencies.mean / 1e9,
         bytes_in_mean=document.bytes_in.mean,
         codes=document.status_codes,
         errors=document.errors or [],

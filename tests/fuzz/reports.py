@@ -7,14 +7,8 @@ from pathlib import Path
 from spikelab.cli import imports
 from spikelab.errors import UsageError
 from spikelab.importers import FORMATS
-from spikelab.importers.common import (
-    Format,
-    Imported,
-    ReportError,
-    ReportSource,
-    build_record,
-    digest_of,
-)
+from spikelab.importers.common import Format, ReportError
+from spikelab.importers.runs import Imported, ReportSource, build_record, digest_of
 from spikelab.objectives import parse_objective
 from spikelab.results.run import RunRecord, all_records
 from tests.fuzz.oracle import Check, clear, files, sampled, scratch

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spikelab.importers import FORMATS
-from spikelab.importers.common import Imported, Report, ReportError, ReportSource, build_record
+from spikelab.importers.common import Report, ReportError
+from spikelab.importers.runs import Imported, ReportSource, build_record
 from tests.support.reports import DATA, text_of
 
 FILES = {
