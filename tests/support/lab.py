@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +26,12 @@ class Lab:
     """Runs ./lab as a user would, with the environment of this lab."""
 
     env: dict[str, str]
+    root: Path = paths.ROOT
 
     def __call__(self, *arguments: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [str(paths.ROOT / "lab"), *arguments],
+            [str(self.root / "lab"), *arguments],
+            cwd=self.root,
             env=self.env,
             capture_output=True,
             text=True,
@@ -40,11 +42,12 @@ class Lab:
 
     def with_settings(self, **settings: str) -> "Lab":
         """The same lab, told more by its environment."""
-        return Lab({**self.env, **settings})
+        return replace(self, env={**self.env, **settings})
 
     def start(self, *arguments: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [str(paths.ROOT / "lab"), *arguments],
+            [str(self.root / "lab"), *arguments],
+            cwd=self.root,
             env=self.env,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
