@@ -113,7 +113,8 @@ def _check(settings: StackSettings) -> None:
             f"LAB_BIND={settings.bind}: must be an IP address of this machine (compose/.env)"
         ) from error
     used: dict[int, str] = {}
-    for name in PORT_NAMES:
+    # In the order of compose/.env.example: of two, the later one is to change.
+    for name in filter(PORT_NAMES.__contains__, settings.defaults):
         other = used.setdefault(settings.port(name), name)
         if other != name:
             raise UsageError(f"{name}={settings.port(name)}: is {other} already (compose/.env)")
