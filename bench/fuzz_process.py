@@ -14,8 +14,8 @@ _COUNTERS = struct.Struct("<QQ")
 _FILE = "counters"
 # What is guided by: the code that reads, not what draws.
 _INSTRUMENTED = [
-    *("spikelab.plans", "spikelab.importers", "spikelab.record", "spikelab.series"),
-    *("spikelab.units", "spikelab.slo", "spikelab.comparison", "spikelab.experiments.state"),
+    *("spikelab.plans", "spikelab.importers", "spikelab.results", "spikelab.series"),
+    *("spikelab.units", "spikelab.objectives", "spikelab.comparison", "spikelab.history"),
 ]
 
 

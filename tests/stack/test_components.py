@@ -185,7 +185,7 @@ def test_a_dead_supervisord_leaves_none_of_them_behind(extended: Lab) -> None:
 
 def test_what_a_plan_needs_is_started_beside_a_running_stack(tmp_path: Path) -> None:
     lab = make_lab(tmp_path)
-    require = "from spikelab.runtime.choice import current; current().require(['proxy', 'redis'])"
+    require = "from spikelab.stack import current; current().require(['proxy', 'redis'])"
     command = [str(sys.executable), "-c", require]
     try:
         assert lab("up", "--without", "influxdb,grafana").returncode == 0
