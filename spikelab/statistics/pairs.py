@@ -51,14 +51,13 @@ class Metric:
 class Ratio:
     """Geometric mean of the pairs' B / A.
 
-    `low` to `high` is its two-sided 95 % interval; `upper` is the one-sided 95 % bound.
-    `log_deviation` is the standard deviation of the natural logarithms of the pairs' ratios.
+    `low` to `high` is its two-sided 95 % interval. `log_deviation` is the standard deviation of
+    the natural logarithms of the pairs' ratios.
     """
 
     mean: float
     low: float
     high: float
-    upper: float
     pairs: int
     log_deviation: float
 
@@ -102,13 +101,11 @@ def ratio_of(ratios: Sequence[float]) -> Ratio:
     logs = [math.log(ratio) for ratio in ratios]
     mean, deviation, freedom = statistics.fmean(logs), statistics.stdev(logs), len(logs) - 1
     error = deviation / math.sqrt(len(logs))
-    two_sided = error * student.ppf((1 + CONFIDENCE) / 2, freedom)
-    one_sided = error * student.ppf(CONFIDENCE, freedom)
+    half = error * student.ppf((1 + CONFIDENCE) / 2, freedom)
     return Ratio(
         mean=math.exp(mean),
-        low=math.exp(mean - two_sided),
-        high=math.exp(mean + two_sided),
-        upper=math.exp(mean + one_sided),
+        low=math.exp(mean - half),
+        high=math.exp(mean + half),
         pairs=len(logs),
         log_deviation=deviation,
     )
@@ -120,8 +117,7 @@ class Comparison:
 
     `ratio` is B / A; None where some figure has no ratio, and `difference_p` is then a sign
     test's. Both p values are Holm's adjusted ones for a secondary metric; `ratio`'s interval is
-    never adjusted. `left_out` numbers the pairs (from 1) that lack a figure; `reason` says in one
-    line what kept the verdict from the usual way.
+    never adjusted. `reason` says in one line what kept the verdict from the usual way.
     """
 
     metric: Metric
@@ -129,7 +125,6 @@ class Comparison:
     b_is_higher: bool
     difference_p: float
     equivalence_p: float
-    left_out: tuple[int, ...] = ()
     reason: str | None = None
 
     @property
@@ -192,16 +187,15 @@ def _tested(metric: Metric, pairs: Sequence[Pair]) -> Comparison:
     measured = [(a, b) for a, b in pairs if a is not None and b is not None]
     if not all(figure >= 0 for pair in measured for figure in pair):
         raise ValueError(f"{metric.name}: a figure is negative or not a number: {measured}")
-    left_out = tuple(number for number, pair in enumerate(pairs, 1) if None in pair)
     ratio = _ratio(measured)
     if len(measured) < fewest_pairs():
         reason = f"only {len(measured)} pairs have both figures: {fewest_pairs()} are needed"
-        return Comparison(metric, ratio, False, 1.0, 1.0, left_out, reason)
+        return Comparison(metric, ratio, False, 1.0, 1.0, reason)
     if ratio is None:
         b_is_higher, p, reason = _sign_test(measured)
-        return Comparison(metric, None, b_is_higher, p, 1.0, left_out, reason)
+        return Comparison(metric, None, b_is_higher, p, 1.0, reason)
     p_values = ratio.difference_p, ratio.equivalence_p(metric.margin)
-    return Comparison(metric, ratio, ratio.mean > 1, *p_values, left_out)
+    return Comparison(metric, ratio, ratio.mean > 1, *p_values)
 
 
 def _ratio(measured: Sequence[tuple[float, float]]) -> Ratio | None:
