@@ -26,6 +26,8 @@ TESTS = (
     "tests/compose/test_faults_target.py",
     "tests/stack/test_faults.py",
 )
+# Of its tests those that freeze the target are fault tests.
+_HEADLINE_FACTS = "tests/stack/test_headline_facts.py"
 KEPT = paths.ROOT / "tests" / "data" / "reliability.json"
 PAGE = paths.ROOT / "docs" / "reliability.md"
 _SEEN = paths.BUILD / "reliability.jsonl"
@@ -91,6 +93,24 @@ def saw(
         file.write(json.dumps(asdict(row), ensure_ascii=False) + "\n")
 
 
+def saw_on_host(
+    fault: str,
+    component: str,
+    outcome: str,
+    record: Mapping[str, Any],
+    recovered_seconds: float | None = None,
+) -> None:
+    """A row of a fault in a run on the host, from which everything recovers by itself."""
+    saw(
+        fault,
+        *("host", component, "run"),
+        outcome,
+        record=record,
+        recovered_seconds=recovered_seconds,
+        recovered_by="by itself",
+    )
+
+
 def seconds_until(condition: Callable[[], object], seconds: float, what: str) -> float:
     """Waits for a recovery and returns how long it took."""
     begun = time.monotonic()
@@ -104,9 +124,11 @@ def fault_tests() -> set[str]:
     """Every test there is in the files of fault tests, without its parameters."""
     return {
         f"{file}::{node.name}"
-        for file in TESTS
+        for file in (*TESTS, _HEADLINE_FACTS)
         for node in ast.parse((paths.ROOT / file).read_text(encoding="utf-8")).body
-        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+        if isinstance(node, ast.FunctionDef)
+        and node.name.startswith("test_")
+        and (file in TESTS or node.name.endswith("_froze"))
     }
 
 

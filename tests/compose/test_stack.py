@@ -1,17 +1,12 @@
 """The stack on a container engine: load from inside its network, figures from its stores."""
 
 import re
-import time
-from functools import partial
 from typing import Any
 
 import httpx
-import pytest
 
-from spikelab.prediction.check import within
-from spikelab.results.run import RunRecord
 from tests.compose.conftest import Stack
-from tests.support.lab import Lab, errors_in_record, in_state, wait_until
+from tests.support.lab import in_state, requests_counted, wait_until
 
 # The target's own delay, so that a run is short.
 _QUICK = ("-e", "MS=100")
@@ -22,11 +17,6 @@ def k6(stack: Stack, *arguments: str, exit_code: int = 0, **settings: str) -> st
     """`docker compose run --rm k6 run …`; what k6 prints."""
     result = stack.compose(*_K6, *arguments, settings=settings, exit_code=exit_code)
     return result.stdout + result.stderr
-
-
-def requests_counted(stack: Stack, testid: str) -> float | None:
-    rate = f'loadtest:requests:rate{{testid="{testid}"}}'
-    return stack.prometheus.value(f"sum(sum_over_time({rate}[5m]))")
 
 
 def settings_shown(stack: Stack) -> dict[str, float]:
@@ -56,7 +46,9 @@ def test_k6_by_compose_run_is_counted_in_both_stores(stack: Stack) -> None:
         K6_OUT=outputs,
     )
     assert re.search(r"attempts\.*: 200 ", said), said
-    wait_until(lambda: requests_counted(stack, "compose-k6") == 200, 30, "200 in Prometheus")
+    wait_until(
+        lambda: requests_counted(stack.prometheus, "compose-k6") == 200, 30, "200 in Prometheus"
+    )
     raw = "SELECT SUM(value) AS n FROM http_reqs WHERE \"name\" = '/hello'"
     assert [row["n"] for row in stack.influxdb.query(raw)] == [200]
     assert in_state(stack.lab, "compose-k6") == ["closed"]
@@ -75,7 +67,9 @@ def test_locust_by_compose_run_pushes_what_it_counted(stack: Stack) -> None:
     # 20 users and 100 ms: 200 a second at most.
     assert 200 < requests <= 1300
     wait_until(
-        lambda: requests_counted(stack, "compose-locust") == requests, 30, "as many in Prometheus"
+        lambda: requests_counted(stack.prometheus, "compose-locust") == requests,
+        30,
+        "as many in Prometheus",
     )
     assert in_state(stack.lab, "compose-locust") == ["closed"]
 
@@ -121,34 +115,3 @@ def test_settings_in_the_environment_reach_the_connector(stack: Stack) -> None:
     wait_until(
         lambda: settings_shown(stack).get("TOMCAT_MAX_THREADS") == 200, 30, "the default again"
     )
-
-
-@pytest.mark.alone
-@pytest.mark.slow
-def test_10000_users_on_defaults_stop_at_8293_connections(stack: Stack, docker: Lab) -> None:
-    """Counted by the kernel inside the target's own namespace, with no published port between."""
-    begun = time.monotonic()
-    # Half a minute shorter than the plan: a user who cannot connect gives up after 30 s.
-    patience = ("--set", "request.timeout=35s")
-    record = docker.run("tomcat-spike", "--set", "users=10000", *patience, exit_code=99)
-    window = f"[{time.monotonic() - begun + 10:.0f}s]"
-
-    def most(series: str) -> float | None:
-        return stack.prometheus.value(f'max_over_time({series}{{port="8080"}}{window})')
-
-    assert most("sockets_established") == 8293
-    assert (most("sockets_accept_queue_depth"), most("sockets_accept_queue_limit")) == (101, 100)
-    # The last ones gave up a moment ago, and rules are evaluated every second.
-    counted = partial(requests_counted, stack, record["testid"])
-    wait_until(lambda: counted() == 10_000, 30, "all are counted")
-    connections = record["connections"]
-    assert (connections["predicted"], connections["established_peak"]) == (8293, 8293)
-    assert (connections["accept_queue_peak"], connections["accept_queue_limit"]) == (101, 100)
-    assert connections["listen_overflows"] > 0
-    assert within(RunRecord.model_validate(record))
-    step, errors = record["steps"][0], errors_in_record(record)
-    assert step["requests"] == 10_000
-    assert sum(errors.values()) == step["failures"] > 0
-    # Users whose SYN was dropped, and users who waited too long for a worker.
-    assert errors["dial_timeout"] > 0
-    assert errors["request_timeout"] > 0

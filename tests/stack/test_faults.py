@@ -14,63 +14,10 @@ import pytest
 from spikelab.errors import LabError
 from spikelab.health import client
 from spikelab.history import OWED
-from tests.reliability import saw, seconds_until
+from tests.reliability import saw_on_host, seconds_until
 from tests.stack.processes import freeze, give_way, kill_and_hold, process_of
 from tests.support.faults import meanwhile, phase, plan, said
 from tests.support.lab import Lab, in_state
-
-
-def row(
-    fault: str,
-    component: str,
-    outcome: str,
-    record: dict[str, Any],
-    recovered_seconds: float | None = None,
-) -> None:
-    saw(
-        fault,
-        *("host", component, "run"),
-        outcome,
-        record=record,
-        recovered_seconds=recovered_seconds,
-        recovered_by="by itself",
-    )
-
-
-@pytest.mark.timed
-def test_a_frozen_target_shows_in_an_open_loop(lab: Lab, tmp_path: Path) -> None:
-    frozen = meanwhile(lab, lambda: freeze(lab, "java", 5))
-    phases = [phase("before", 3), phase("during", 12)]
-    record = lab.run(plan(tmp_path, phases=phases), exit_code=99)
-    frozen.result()
-    before, during = record["steps"]
-    assert before["verdict"] == "pass"
-    # Of 12 s 5 are lost: 200 users (2 s of the rate) wait, the others are dropped.
-    assert during["dropped"] > 100
-    assert during["errors"]["request_timeout"] > 50
-    assert during["latency_with_failures_seconds"]["p99"] is None
-    assert during["generator"]["limited"] is False
-    assert during["verdict"] == "fail"
-    failed = f"{during['failures']} of {during['requests']} requests failed"
-    row("frozen for 5 s, open loop", "the target", f"{failed}, {during['dropped']} dropped", record)
-
-
-@pytest.mark.timed
-def test_the_same_freeze_hides_in_a_closed_loop(lab: Lab, tmp_path: Path) -> None:
-    users = [
-        {"name": name, "kind": "users", "value": 10, "period": "100ms", "duration": duration}
-        for name, duration in (("before", "3s"), ("during", "25s"))
-    ]
-    frozen = meanwhile(lab, lambda: freeze(lab, "java", 5))
-    record = lab.run(plan(tmp_path, phases=users, slo=["p99 < 1s"]))
-    frozen.result()
-    during = record["steps"][1]
-    # Ten users sent nothing for five seconds: 20 requests or so of 2,000 were late.
-    assert during["failures"] <= 20
-    assert during["latency_seconds"]["p99"] < 1
-    assert record["verdict"] == "pass"
-    failed = f"{during['failures']} of {during['requests']} requests failed: users wait with it"
-    row("frozen for 5 s, closed loop", "the target", failed, record)
 
 
 @pytest.mark.alone
@@ -98,7 +45,7 @@ def test_a_starved_generator_decides_nothing(lab: Lab, tmp_path: Path) -> None:
     assert during["verdict"] == "inconclusive"
     assert result.returncode == 3, result.stderr
     waiting = f"{during['generator']['waiting']:.1f} of its threads wait for a core"
-    row("starved of CPU", "the driver", waiting, record)
+    saw_on_host("starved of CPU", "the driver", waiting, record)
 
 
 @pytest.mark.parametrize("driver", ["k6", "locust"])
@@ -126,7 +73,7 @@ def test_a_killed_driver_leaves_a_closed_region_and_an_invalid_record(
     cut = next(event for event in events if event["state"] == "aborted")
     assert cut["timeEnd"] - cut["time"] == pytest.approx(3500, abs=1500)
     marked = f"{said(record)}; its phase is marked aborted"
-    row(f"killed (SIGKILL) in a run ({driver})", "the driver", marked, record)
+    saw_on_host(f"killed (SIGKILL) in a run ({driver})", "the driver", marked, record)
 
 
 @pytest.mark.parametrize("driver", ["k6", "locust"])
@@ -152,7 +99,7 @@ def test_influxdb_away_for_20_s_loses_no_request_and_no_event(
         ["before", "during", "away", "back"], "closed"
     )
     whole = f"no request late, every phase there; {said(record) or 'nothing lost'}"
-    row(f"frozen for 20 s ({driver})", "InfluxDB", whole, record)
+    saw_on_host(f"frozen for 20 s ({driver})", "InfluxDB", whole, record)
 
 
 @pytest.mark.parametrize("program", ["prometheus", "java"])
@@ -178,7 +125,7 @@ def test_a_killed_program_is_started_again(lab: Lab, tmp_path: Path, program: st
         assert (record["valid"], record["verdict"]) == (True, "pass")
         assert_drawn_without_its_gap(lab, record)
     component = "the target" if target else "Prometheus"
-    row("killed (SIGKILL) in a run", component, said(record), record, took[0])
+    saw_on_host("killed (SIGKILL) in a run", component, said(record), record, took[0])
 
 
 def serves(lab: Lab, program: str, since_seconds: float) -> bool:
@@ -216,7 +163,7 @@ def test_an_influxdb_that_died_costs_raw_samples_that_the_record_counts(
     assert during["raw_samples_missing"] == during["requests"] - stored > 0
     assert any("InfluxDB lacks" in warning for warning in record["warnings"])
     assert set(in_state(lab, record["testid"])) == {"closed"}
-    row("killed (SIGKILL), back after 10 s", "InfluxDB", said(record), record)
+    saw_on_host("killed (SIGKILL), back after 10 s", "InfluxDB", said(record), record)
 
 
 def test_events_that_could_not_be_written_wait_for_the_next_command(
@@ -252,4 +199,4 @@ def test_events_that_could_not_be_written_wait_for_the_next_command(
     (run,) = lab.influxdb.query(f"SELECT * FROM runs {of_the_run}")
     series = lab.influxdb.query(f"SELECT * FROM run_series {of_the_run}")
     assert sum(point["good_rate"] for point in series) == pytest.approx(run["requests"])
-    row("away at the end of a run", "InfluxDB", said(record), record)
+    saw_on_host("away at the end of a run", "InfluxDB", said(record), record)

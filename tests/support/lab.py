@@ -1,5 +1,6 @@
 """A lab of the tests' own: real processes, on free ports, in a folder of its own."""
 
+import itertools
 import json
 import os
 import subprocess
@@ -141,3 +142,15 @@ def errors_in_record(record: dict[str, Any]) -> dict[str, int]:
     """The same from a run's record, which has its driver's own summary."""
     errors = record["steps"][0]["errors"]
     return {name: count for name, count in errors.items() if name != "bodies" and count}
+
+
+def target_settings(**settings: int) -> list[str]:
+    """Options of `./lab run` that set the target's variables."""
+    pairs = (("--target-set", f"{name}={value}") for name, value in settings.items())
+    return list(itertools.chain.from_iterable(pairs))
+
+
+def requests_counted(prometheus: Prometheus, testid: str) -> float | None:
+    """What the normalised rate adds up to."""
+    rate = f'loadtest:requests:rate{{testid="{testid}"}}'
+    return prometheus.value(f"sum(sum_over_time({rate}[5m]))")
