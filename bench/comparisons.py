@@ -18,10 +18,11 @@ from spikelab.comparison.experiment import (
     compare_variants,
     identical_arms,
     new_comparison,
-    state_answer,
+    run_comparison,
 )
 from spikelab.comparison.verdict import ComparisonQuestion
-from spikelab.experiments import session, sweep
+from spikelab.experiments.session import digest
+from spikelab.experiments.sweep import run_cells
 from spikelab.plans.load import changed, load_plan
 from spikelab.plans.model import Plan
 from spikelab.results.comparison import ComparisonRecord, MetricName, Noise
@@ -66,23 +67,18 @@ class Trial:
 
     def state(self) -> ExperimentState | None:
         """Of an earlier start of this bench with the same design."""
-        digest = session.digest("comparison", self.plan, self.options)
-        return next((state for state in all_states() if state.digest == digest), None)
+        wanted = digest("comparison", self.plan, self.options)
+        return next((state for state in all_states() if state.digest == wanted), None)
 
     def run(self) -> ComparisonRecord:
         """Runs what is not done, and judges."""
-        plan, question = self.plan, self.question
-        state = self.state()
+        question, state = self.question, self.state()
         if state is None or state.state != "finished":
-            state = session.resume("comparison", plan, self.options) or new_comparison(
-                plan, self.options, question
-            )
-            seconds = sweep.planned(plan, state)
-            with session.open_session(current(), plan, self.options, state) as going:
-                sweep.run_cells(going, seconds)
-                answers = compare_variants(state, plan, question)
-                state.answer = state_answer(answers)
-                going.finish(state.answer)
+            new = new_comparison(self.plan, self.options, question)
+            experiment = new.resumed() or new
+            state = experiment.state
+            with experiment.session(current()) as session:
+                run_comparison(session, question)
         return self.judged(state, question)
 
     def judged(self, state: ExperimentState, question: ComparisonQuestion) -> ComparisonRecord:
@@ -154,11 +150,12 @@ def pilot(pairs: int, equal: int, slower: int, later: int) -> None:
     trial = Trial("pilot", False, pairs)
     question = trial.question
     plan = identical_arms(trial.plan, question)
-    state = new_comparison(plan, trial.options, question)
+    experiment = new_comparison(plan, trial.options, question)
+    state = experiment.state
     began = monotonic()
-    with session.open_session(current(), plan, trial.options, state) as going:
-        sweep.run_cells(going, sweep.planned(plan, state))
-        going.finish()
+    with experiment.session(current()) as session:
+        run_cells(session)
+        session.finish()
     seconds = (monotonic() - began) / len(state.cells)
     whole = show_duration(seconds * 2 * later * (equal + slower))
     print(f"{seconds:.2f} s a run: about {whole} in all")

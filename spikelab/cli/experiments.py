@@ -1,7 +1,5 @@
-"""The command sweep."""
+"""The commands for experiments: sweep, capacity, compare."""
 
-# - The command capacity.
-# - The command compare.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,11 +26,9 @@ from spikelab.cli.stack import running
 from spikelab.comparison.experiment import (
     QuestionOptions,
     choose_variants,
-    compare_identical_arms,
-    compare_variants,
     identical_arms,
     new_comparison,
-    state_answer,
+    run_comparison,
 )
 from spikelab.comparison.pairing import mark_baseline, two_arms
 from spikelab.comparison.verdict import METRICS, compare_arms, overall
@@ -45,19 +41,9 @@ from spikelab.errors import (
     UsageError,
     did_you_mean,
 )
-from spikelab.experiments import session
-from spikelab.experiments.capacity import CapacityQuestion, known_steps
-from spikelab.experiments.capacity import run as run_of_capacity
-from spikelab.experiments.sweep import (
-    ORDERS,
-    Changes,
-    end,
-    new_state,
-    planned,
-    run_cells,
-    without_valid_run,
-)
-from spikelab.experiments.sweep import run as run_of_sweep
+from spikelab.experiments.capacity import CapacityQuestion, known_steps, search_capacity
+from spikelab.experiments.session import Experiment
+from spikelab.experiments.sweep import ORDERS, Changes, new_sweep, run_sweep
 from spikelab.history import write_confidence
 from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.model import Plan
@@ -66,7 +52,6 @@ from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.experiment import CapacityAnswer, ExperimentState
 from spikelab.run import RunOptions
 from spikelab.stack import current
-from spikelab.stack.base import Runtime
 from spikelab.stores import InfluxDB
 from spikelab.units import plural, show_duration
 
@@ -109,59 +94,44 @@ def sweep(
     asked = changes.applied(load_plan(plan, assignments or [], driver, sinks or [], preset))
     options = run_options(labels, target_settings, i_own_this_target)
     output.prepare(json_file)
-    state = new_state(asked, options)
-    session.check_cells(asked, options, state.cells)
+    new = new_sweep(asked, options)
+    new.check()
     runtime = running()
-    if not fresh:
-        state = session.resume("sweep", asked, options) or state
-    seconds = planned(asked, state)
-    say_what_comes(state, seconds)
-    _run(runtime, asked, options, state, seconds, json_file)
-    raise typer.Exit(_exit_code(state))
-
-
-def say_what_comes(state: ExperimentState, seconds: Sequence[float]) -> None:
-    """Which experiment goes on, how many runs are left and how long they take."""
-    done = sum(cell.done for cell in state.cells)
-    if done or any(cell.attempts for cell in state.cells):
-        say(f"going on with {state.experiment}: {done} of {len(state.cells)} runs are done")
-    left = [s for cell, s in zip(state.cells, seconds, strict=True) if not cell.done]
-    say(f"{plural(len(left), 'run')}, about {show_duration(sum(left))}")
-
-
-def _run(
-    runtime: Runtime,
-    plan: Plan,
-    options: RunOptions,
-    state: ExperimentState,
-    seconds: Sequence[float],
-    json_file: Path | None,
-) -> None:
-    """Runs what is left, then shows what there is, also when it was stopped."""
+    experiment = (None if fresh else new.resumed()) or new
+    state = experiment.state
+    _say_what_comes(experiment)
     try:
-        with session.open_session(runtime, plan, options, state) as going:
-            run_of_sweep(going, seconds)
+        with experiment.session(runtime) as session:
+            run_sweep(session)
     finally:
+        # What there is, also when it was stopped.
         if any(cell.done for cell in state.cells):
             show_sweep(state)
             if json_file is not None:
-                write_experiment(json_file, state)
+                _write_experiment(json_file, state)
     say_experiment(runtime, state)
     say_report(state.experiment)
+    if not all(cell.done for cell in state.cells):
+        out.print(f"{state.reason}; the same command tries again")
+        raise typer.Exit(EXIT_FAILED)
+    raise typer.Exit(exit_code(state.records()))
 
 
-def write_experiment(json_file: Path, state: ExperimentState) -> None:
+def _say_what_comes(experiment: Experiment) -> None:
+    """Which experiment goes on, how many runs are left and how long they take."""
+    state = experiment.state
+    done = sum(cell.done for cell in state.cells)
+    if done or any(cell.attempts for cell in state.cells):
+        say(f"going on with {state.experiment}: {done} of {len(state.cells)} runs are done")
+    planned = experiment.planned_seconds()
+    left = [s for cell, s in zip(state.cells, planned, strict=True) if not cell.done]
+    say(f"{plural(len(left), 'run')}, about {show_duration(sum(left))}")
+
+
+def _write_experiment(json_file: Path, state: ExperimentState) -> None:
     """The state with its runs' records."""
     runs = [record.to_json() for record in state.records()]
     output.write_or_warn(json_file, {**state.to_json(), "runs": runs})
-
-
-def _exit_code(state: ExperimentState) -> int:
-    missing = without_valid_run(state)
-    if missing:
-        out.print(f"{state.reason}; the same command tries again")
-        return EXIT_FAILED
-    return exit_code(state.records())
 
 
 @command("capacity")
@@ -195,19 +165,20 @@ def capacity(
     question.check(options)
     question.warn_of_short_steps()
     runtime = running()
-    state = None if fresh else session.resume("capacity", question.plan, options)
-    if state is not None:
+    new = question.experiment(options)
+    experiment = (None if fresh else new.resumed()) or new
+    state = experiment.state
+    if experiment is not new:
         done = len(known_steps(question, state))
         say(f"going on with {state.experiment}: {done} steps are done")
-    state = state or session.begin("capacity", question.plan, options)
     try:
-        found = run_of_capacity(runtime, question, options, state)
+        found = search_capacity(experiment, question, runtime)
     finally:
         # What there is, also when it was stopped.
         if state.answer:
             show_capacity(CapacityAnswer.model_validate(state.answer), list(state.records()))
         if json_file is not None and state.cells:
-            write_experiment(json_file, state)
+            _write_experiment(json_file, state)
     say_experiment(runtime, state)
     say_report(state.experiment)
     raise typer.Exit(EXIT_OK if found.outcome == "found" else EXIT_INCONCLUSIVE)
@@ -327,22 +298,14 @@ def _of_plan(
         plan = identical_arms(plan, question)
     else:
         plan = choose_variants(plan, sides.a, sides.b)
-    state = new_comparison(plan, options, question)
-    session.check_cells(plan, options, state.cells)
+    new = new_comparison(plan, options, question)
+    new.check()
     runtime = running()
-    if not fresh:
-        state = session.resume("comparison", plan, options) or state
-    seconds = planned(plan, state)
-    say_what_comes(state, seconds)
-    with session.open_session(runtime, plan, options, state) as going:
-        run_cells(going, seconds)
-        if sides.identical:
-            records = [compare_identical_arms(state, question)]
-        else:
-            records = compare_variants(state, plan, question)
-        state.answer = state_answer(records)
-        end(going)
-    say_experiment(runtime, state)
+    experiment = (None if fresh else new.resumed()) or new
+    _say_what_comes(experiment)
+    with experiment.session(runtime) as session:
+        records = run_comparison(session, question, identical=sides.identical)
+    say_experiment(runtime, experiment.state)
     return records
 
 

@@ -1,9 +1,8 @@
-"""Commands for runs: run, demo, runs, plans, import."""
+"""The commands for runs: demo, run, runs, plans."""
 
-# - The demo: a spike whose fate one Tomcat setting decides.
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -28,8 +27,8 @@ from spikelab.cli.stack import running, start
 from spikelab.comparison.pairing import baselines
 from spikelab.console import out, say
 from spikelab.errors import LabError
-from spikelab.experiments import session
-from spikelab.experiments.session import close_abandoned, run_all
+from spikelab.experiments.session import close_abandoned
+from spikelab.experiments.sweep import each_variant, run_each
 from spikelab.plans.load import load_plan
 from spikelab.report import tables
 from spikelab.results.run import RunRecord, all_records
@@ -45,7 +44,9 @@ def demo(runtime: RuntimeOption = None, json_file: JsonOption = None) -> None:
     """Start the stack and run 1,000 users on 200 worker threads, then on 500."""
     output.prepare(json_file)
     started = start(runtime)
-    _finish(started, run_demo(started), json_file)
+    plan = load_plan("demo")
+    say(f"demo: {plan.about}")
+    _finish(started, run_each(each_variant(plan, RunOptions()), started), json_file)
 
 
 @command("run")
@@ -65,9 +66,10 @@ def run(
     asked = load_plan(plan, assignments or [], driver, sinks or [], preset)
     options = run_options(labels, target_settings, i_own_this_target, live)
     output.prepare(json_file)
-    session.check_plan(asked, options)
+    experiment = each_variant(asked, options)
+    experiment.check()
     runtime = running()
-    _finish(runtime, session.run_all(runtime, asked, options), json_file)
+    _finish(runtime, run_each(experiment, runtime), json_file)
 
 
 def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None) -> NoReturn:
@@ -89,8 +91,15 @@ def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) ->
             out.print(f"dashboard  {dashboard_url(grafana, record)}")
         out.print(f"record     {paths.shown(record.folder / 'run.json')}")
     if json_file is not None:
-        output.write_or_warn(json_file, session.result(records))
+        output.write_or_warn(json_file, _result(records))
     say_report(records[0].experiment or records[0].testid)
+
+
+def _result(records: list[RunRecord]) -> dict[str, Any]:
+    """One run: its record. Several: their records under `runs`, with the experiment's name."""
+    if len(records) == 1:
+        return records[0].to_json()
+    return {"experiment": records[0].experiment, "runs": [record.to_json() for record in records]}
 
 
 @command("runs")
@@ -122,10 +131,3 @@ def rebuild_history() -> None:
 def plans() -> None:
     """List the ready plans."""
     tables.show_plans()
-
-
-def run_demo(runtime: Runtime) -> Iterator[RunRecord]:
-    """Both runs of plans/demo.yaml."""
-    plan = load_plan("demo")
-    say(f"demo: {plan.about}")
-    return run_all(runtime, plan, RunOptions())

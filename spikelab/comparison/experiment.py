@@ -15,6 +15,7 @@ from spikelab.comparison.verdict import (
 )
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.experiments import sweep
+from spikelab.experiments.session import Experiment, ExperimentSession
 from spikelab.plans.load import (
     changed,
     line_of,
@@ -132,12 +133,10 @@ def _with_variants(plan: Plan, names: Sequence[str], **keys: Any) -> Plan:
     return changed(plan, **keys)
 
 
-def new_comparison(
-    plan: Plan, options: RunOptions, question: ComparisonQuestion
-) -> ExperimentState:
+def new_comparison(plan: Plan, options: RunOptions, question: ComparisonQuestion) -> Experiment:
     """A comparison's runs from the first on. Raises UsageError where they could not decide."""
     _deciding(plan, question)
-    return sweep.new_state(plan, options, "comparison")
+    return sweep.new_sweep(plan, options, "comparison")
 
 
 def _deciding(plan: Plan, question: ComparisonQuestion) -> Place:
@@ -158,6 +157,23 @@ def _places(plan: Plan) -> list[Place]:
 
 def _swept(plan: Plan) -> Mapping[str, Sequence[Any]]:
     return plan.sweep.values if plan.sweep else {}
+
+
+def run_comparison(
+    session: ExperimentSession, question: ComparisonQuestion, *, identical: bool = False
+) -> list[ComparisonRecord]:
+    """Runs what is left of a comparison, judges it and keeps the answer. `identical`: its arms are.
+
+    Raises LabError or RunInterruptedError.
+    """
+    sweep.run_cells(session)
+    if identical:
+        records = [compare_identical_arms(session.state, question)]
+    else:
+        records = compare_variants(session.state, session.experiment.plan, question)
+    session.state.answer = state_answer(records)
+    sweep.end(session)
+    return records
 
 
 def compare_variants(

@@ -9,9 +9,9 @@ from typing import Any
 
 from spikelab import paths
 from spikelab.console import say, warn
-from spikelab.errors import LabError, UsageError
-from spikelab.experiments import overload, session
-from spikelab.experiments.session import ExperimentSession
+from spikelab.errors import UsageError
+from spikelab.experiments import overload
+from spikelab.experiments.session import Experiment, ExperimentSession
 from spikelab.judge import judge_by_bounds, leaves_a_queue, objective_by_bounds, short_of_capacity
 from spikelab.measure import TARGET_DIED, died
 from spikelab.objectives import (
@@ -37,8 +37,6 @@ from spikelab.stack.base import Runtime
 from spikelab.statistics.search import Observation, Search, answer, counted, next_rate
 from spikelab.units import show_seconds
 
-# A run that turned out to be no measurement is repeated at once: so often at most.
-_TRIES = 3
 # A search ends long before: 13 steps are usual.
 _MOST_STEPS = 60
 _COLD = "not counted: the target may still have been cold"
@@ -90,13 +88,17 @@ class CapacityQuestion:
         """Of the cell that asks for this value."""
         return _values(self.search, value)
 
+    def experiment(self, options: RunOptions) -> Experiment:
+        """A new search, which has done no step."""
+        return Experiment.new("capacity", self.plan, options)
+
     def check(self, options: RunOptions) -> None:
         """The search can begin and end on this machine, and the least overload could follow it.
 
         Raises UsageError.
         """
         values = (self.search.lowest, self.search.first, self.search.highest)
-        session.check_cells(self.plan, options, [CellState(values=self.values(v)) for v in values])
+        self.experiment(options).check([CellState(values=self.values(v)) for v in values])
         if self.search.overload is None:
             return
         if not _is_load(self.plan, self.search):
@@ -106,8 +108,8 @@ class CapacityQuestion:
                 f"and the judged phase's value is not ${{{name}}}: leave it out"
             )
         load = overload.Load.of(self.search.overload, self.search.lowest)
-        cells = [CellState(values=load.values)]
-        session.check_cells(load.plan(self.plan), options, cells)
+        after = Experiment.new("capacity", load.plan(self.plan), options)
+        after.check([CellState(values=load.values)])
 
     def warn_of_short_steps(self) -> None:
         """A queue grows by an overload's share of the step: a short one does not show it."""
@@ -122,36 +124,39 @@ class CapacityQuestion:
             )
 
 
-def run(
-    runtime: Runtime, question: CapacityQuestion, options: RunOptions, state: ExperimentState
+def search_capacity(
+    experiment: Experiment, question: CapacityQuestion, runtime: Runtime
 ) -> CapacityAnswer:
     """Searches on from the state's steps, then overloads the target where the plan asks for it.
 
     Returns the answer, which the state holds as well. Raises LabError or RunInterruptedError; the
     same command goes on from there.
     """
-    with session.open_session(runtime, question.plan, options, state) as going:
-        found = answer_of(question, _search(question, going))
+    state = experiment.state
+    with experiment.session(runtime) as session:
+        found = answer_of(question, _search(question, session))
         state.answer = found.model_dump(mode="json")
         if question.search.overload is None or not found.highest_pass:
-            going.finish(state.answer)
+            session.finish(state.answer)
             return found
         # The answer stays, whatever comes of the overload.
-        going.stop("the overload is still to come")
+        session.stop("the overload is still to come")
     load = overload.Load.of(question.search.overload, found.highest_pass)
-    with session.open_session(runtime, load.plan(question.plan), options, state) as going:
-        found.overload = overload.run(going, load, question.objectives)
-        going.finish(found.model_dump(mode="json"))
+    after = Experiment(load.plan(question.plan), experiment.options, state)
+    with after.session(runtime) as session:
+        found.overload = overload.run(session, load, question.objectives)
+        session.finish(found.model_dump(mode="json"))
     return found
 
 
-def _search(question: CapacityQuestion, going: ExperimentSession) -> list[CapacityStep]:
-    steps = known_steps(question, going.state)
+def _search(question: CapacityQuestion, session: ExperimentSession) -> list[CapacityStep]:
+    state = session.state
+    steps = known_steps(question, state)
     while len(steps) < _MOST_STEPS and (value := question.next_value(steps)) is not None:
         # One from before, by fewer steps, holds no more.
-        going.state.answer = None
+        state.answer = None
         say(f"step {len(steps) + 1}: {question.search.parameter} {value:,.6g}")
-        record = _run_once(going, _next_cell(going.state, question.values(value)))
+        record = session.run_step(_next_cell(state, question.values(value)))
         steps.append(judged(record, value, question.objectives, question.limits))
         say(_line(answer_of(question, steps).steps[-1]))
     return steps
@@ -181,16 +186,6 @@ def _next_cell(state: ExperimentState, values: dict[str, Scalar]) -> CellState:
     same = [cell for cell in state.cells if cell.values == values]
     open_cell = next((cell for cell in same if _result(cell) is None), None)
     return open_cell or CellState(values=values, repeat=len(same) + 1)
-
-
-def _run_once(going: ExperimentSession, cell: CellState) -> RunRecord:
-    """A run that measured something. Raises LabError after too many that did not."""
-    for _ in range(_TRIES):
-        record = going.run(cell)
-        if record.valid or died(record):
-            return record
-        warn(f"no valid run: {'; '.join(record.reasons)}")
-    raise LabError(f"no valid run in {_TRIES}: {'; '.join(record.reasons)}")
 
 
 def _line(step: CapacityStep) -> str:

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from spikelab import signals
-from spikelab.console import say, warn
-from spikelab.errors import LabError
+from spikelab.console import say
 from spikelab.experiments.session import ExperimentSession
 from spikelab.measure import died
 from spikelab.objectives import QUANTILES, Objective
@@ -28,7 +27,6 @@ _NEAR_CAPACITY = 0.8
 _SHED = 0.5
 # The SLO is met again when it is met for so many seconds in a row.
 _STEADY_SECONDS = 3
-_TRIES = 3
 _LATENCIES = {
     "p50": signals.LATENCY_P50,
     "p90": signals.LATENCY_P90,
@@ -99,20 +97,15 @@ class Load:
         return changed(plan, phases=[*before, *after])
 
 
-def run(going: ExperimentSession, asked: Load, objectives: Sequence[Objective]) -> OverloadAnswer:
+def run(session: ExperimentSession, asked: Load, objectives: Sequence[Objective]) -> OverloadAnswer:
     """Runs it, or takes the run that was done before. Raises LabError, RunInterruptedError."""
-    begun = (cell for cell in going.state.cells if cell.values == asked.values)
+    begun = (cell for cell in session.state.cells if cell.values == asked.values)
     cell = next(begun, CellState(values=asked.values))
     before = read_record(cell.testid) if cell.testid else None
     if before is not None:
         return judged(before, asked, objectives)
     say(f"overload: {asked.rate:,.4g}/s for {asked.duration}, then {asked.recovery_rate:,.4g}/s")
-    for _ in range(_TRIES):
-        record = going.run(cell)
-        if record.valid or died(record):
-            return judged(record, asked, objectives)
-        warn(f"no valid run: {'; '.join(record.reasons)}")
-    raise LabError(f"no valid run in {_TRIES}: {'; '.join(record.reasons)}")
+    return judged(session.run_step(cell), asked, objectives)
 
 
 def judged(record: RunRecord, asked: Load, objectives: Sequence[Objective]) -> OverloadAnswer:

@@ -1,13 +1,9 @@
-"""A session: the lab to itself for the runs of one experiment, and their state kept on disk."""
+"""An experiment: the runs that answer one question about a plan, and its state on disk.
 
-# - An experiment before its runs: a new one, or one that goes on, and what can be wrong with
-#   it.
-# - What each cell runs: its plan, the builds of the target, the CPUs.
-# - The runs of a plan: its variants and repeats one after another, each with a record of its
-#   own.
-# - How long the rest of an experiment takes, from what its runs so far took.
-# - An experiment that ends before all of its runs are done: why, in one line, and what goes on.
-# - What earlier runs left undone because the lab or InfluxDB died: the next command does it.
+It is checked before anything starts, begun anew or resumed, and runs in a session, which has the
+lab to itself. The state is saved after every run: the same command goes on where it stopped.
+"""
+
 import hashlib
 import json
 import shutil
@@ -16,18 +12,26 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from spikelab import paths
-from spikelab.console import say
+from spikelab.console import say, warn
 from spikelab.drivers import DRIVERS
 from spikelab.drivers.base import Run
 from spikelab.errors import LabError, RunInterruptedError, UsageError
 from spikelab.history import write_history, write_owed
-from spikelab.machine import Cores, chosen_cores
+from spikelab.machine import chosen_cores
+from spikelab.measure import died
+from spikelab.plans.estimate import run_estimate
 from spikelab.plans.load import plan_of
 from spikelab.plans.model import Plan
-from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState, all_states
+from spikelab.results.experiment import (
+    CellState,
+    ExperimentKind,
+    ExperimentProgress,
+    ExperimentState,
+    all_states,
+)
 from spikelab.results.run import RunRecord, all_records, now, read_record
 from spikelab.run import (
     RunOptions,
@@ -45,29 +49,196 @@ from spikelab.stack.locks import only_run
 from spikelab.stores import InfluxDB, Stores
 from spikelab.units import parse_duration
 
+# A run that turned out to be no measurement is repeated at once: so often at most.
+TRIES = 3
 
-class ExperimentSession:
-    """Runs cells. `state` is saved after each; a cell's earlier attempts stay in it."""
 
-    def __init__(
-        self,
-        runtime: Runtime,
+class Experiment:
+    """A plan, what the command line adds to it, and the state of its runs."""
+
+    def __init__(self, plan: Plan, options: RunOptions, state: ExperimentState) -> None:
+        self.plan = plan
+        self.options = options
+        self.state = state
+
+    @classmethod
+    def new(
+        cls,
+        kind: ExperimentKind,
         plan: Plan,
         options: RunOptions,
-        state: ExperimentState,
-        announce: Callable[[str], None],
+        cells: Sequence[CellState] = (),
+        *,
+        seed: int | None = None,
+        order: str = "as-written",
+    ) -> Self:
+        """Of these cells, in the order of their runs; nothing is written yet.
+
+        `seed`: the one in use, also where it was drawn.
+        """
+        state = ExperimentState(
+            experiment=identity(plan.name),
+            kind=kind,
+            plan=plan.name,
+            about=plan.about,
+            digest=digest(kind, plan, options),
+            labels=dict(options.labels),
+            seed=seed,
+            order=order,
+            slo=list(plan.slo),
+            started=now(),
+            cells=list(cells),
+        )
+        return cls(plan, options, state)
+
+    def resumed(self) -> Self | None:
+        """The newest experiment of the same command, where that is not finished.
+
+        Its cells are as their records say: a run that ended just before the lab was killed counts,
+        and one whose record is gone does not.
+        """
+        own = self.state
+        for state in all_states():
+            if state.kind == own.kind and state.digest == own.digest:
+                if state.state == "finished":
+                    return None
+                for cell in state.cells:
+                    check_attempts(cell)
+                return type(self)(self.plan, self.options, state)
+        return None
+
+    def check(self, cells: Sequence[CellState] | None = None) -> None:
+        """Everything that can be wrong with these runs, or its own, on this machine.
+
+        Raises UsageError.
+        """
+        urls: set[str] = set()
+        builds_of(self.plan)
+        for cell in _one_of_each(self.state.cells if cells is None else cells):
+            plan = self.plan_of(cell)
+            variant = self.plan.variant(cell.variant)
+            target_settings(plan, variant, self.options.target_settings)
+            if self.options.live and plan.driver != "k6":
+                raise UsageError("--live: only k6 has a dashboard of its own for a run")
+            require_users(plan.users)
+            urls |= plan.foreign_urls
+        for url in sorted(urls):
+            require_target(url, self.options.own_target_elsewhere)
+
+    def plan_of(self, cell: CellState) -> Plan:
+        """What a cell runs. Raises UsageError naming file, line, key and cure."""
+        return plan_of(self.plan, cell.values, self.plan.variant(cell.variant))
+
+    def planned_seconds(self) -> list[float]:
+        """How long each cell's run is planned."""
+        known = {
+            cell.arm: run_estimate(self.plan_of(cell), self.plan.variant(cell.variant)).seconds
+            for cell in _one_of_each(self.state.cells)
+        }
+        return [known[cell.arm] for cell in self.state.cells]
+
+    @contextmanager
+    def session(self, runtime: Runtime) -> Iterator["ExperimentSession"]:
+        """The lab to itself, checked and ready to run its cells.
+
+        An error in the block is kept in the state as the reason why it stopped, and says with
+        which run the same command goes on.
+        """
+        with only_run() as announce:
+            self._prepare(runtime)
+            self.state.state, self.state.reason, self.state.ended = "going", None, None
+            session = ExperimentSession(self, runtime, announce)
+            try:
+                session.require_stores()
+                session.save()
+                yield session
+            except (Exception, KeyboardInterrupt) as error:
+                for cell in self.state.cells:
+                    check_attempts(cell)
+                with suppress(OSError):
+                    session.stop(reason_of(error))
+                stopped = told(self.state, error)
+                if stopped is error:
+                    raise
+                raise stopped from error
+
+    def _prepare(self, runtime: Runtime) -> None:
+        """The stack is there for all of its runs, and nothing of earlier ones is left open."""
+        builds = builds_of(self.plan)
+        for build in builds.values():
+            runtime.require_build(build)
+        used = {cell.variant for cell in self.state.cells}
+        for name, build in builds.items():
+            if name in used:
+                say(f"variant {name} replaces the lab's own target: {_shown(build)}")
+        # A search adds its cells as it goes.
+        plans = [self.plan_of(cell) for cell in _one_of_each(self.state.cells)] or [self.plan]
+        components = list(dict.fromkeys(name for plan in plans for name in plan.components))
+        if components:
+            runtime.require(components)
+        # Plans differ in little: asking the runtime takes a moment.
+        for plan in {(*plan.components, bool(plan.foreign_urls)): plan for plan in plans}.values():
+            require_stack(runtime, plan)
+        close_abandoned(runtime.endpoints().influxdb)
+
+
+def digest(kind: ExperimentKind, plan: Plan, options: RunOptions) -> str:
+    """Of all that makes two commands the same experiment. A hash: headers may hold a token."""
+    given = {
+        "kind": kind,
+        "plan": plan.source.data,
+        "values": plan.source.values,
+        "sinks": list(plan.source.sinks),
+        "target settings": options.target_settings,
+        "labels": options.labels,
+        "builds": [build.fingerprint() for build in builds_of(plan).values()],
+    }
+    text = json.dumps(given, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def builds_of(plan: Plan) -> dict[str, TargetBuild]:
+    """The other builds of the target that the plan's variants name. Raises UsageError."""
+    builds = {variant.name: build_of(variant, plan.path) for variant in plan.variants}
+    return {name: build for name, build in builds.items() if build}
+
+
+def _shown(build: TargetBuild) -> str:
+    parts = [f"image {build.image}"] if build.image else []
+    parts += [f"jar {paths.shown(build.jar)}"] if build.jar else []
+    return ", ".join([*parts, *(f"compose {paths.shown(path)}" for path in build.compose)])
+
+
+def _one_of_each(cells: Iterable[CellState]) -> list[CellState]:
+    """Repeats of a cell once."""
+    return list({cell.arm: cell for cell in cells}.values())
+
+
+class ExperimentSession:
+    """Runs the cells of an experiment. `state` is saved after each; a cell's earlier attempts stay
+    in it."""
+
+    def __init__(
+        self, experiment: Experiment, runtime: Runtime, announce: Callable[[str], None]
     ) -> None:
-        self.state = state
-        self.plan = plan
+        self.experiment = experiment
+        self.state = experiment.state
         self._runtime = runtime
-        self._options = options
         self._announce = announce
-        self._cores = cores_of(runtime, self.plan, state.kind)
+        plan, kind = experiment.plan, self.state.kind
+        self._builds = builds_of(plan)
         # Where some runs restart the target, all do: a warm one would be ahead of a cold one.
-        self._fresh = start_differently(plan)
+        starts = [(v.settings, self._builds.get(v.name)) for v in plan.variants if not v.url]
+        self._fresh = any(start != starts[0] for start in starts)
+        # As compose/.env says, else separate ones to compare the lab's own target with itself.
+        self._cores = chosen_cores(
+            load_stack_settings().values,
+            runtime.cpus(),
+            separate=kind == "comparison" and not plan.foreign_urls,
+        )
         # `./lab run` measures without a store as well as it can; the others need each run whole.
-        self._stores = Stores.of(runtime.endpoints()) if state.kind != "run" else Stores()
-        self._resting_until = rested_at(state, self.plan) or now()
+        self._stores = Stores.of(runtime.endpoints()) if kind != "run" else Stores()
+        self._resting_until = rested_at(self.state, plan) or now()
 
     def run(self, cell: CellState) -> RunRecord:
         """Runs a cell, of the state or new to it, and returns its record: when that is valid, the
@@ -78,8 +249,8 @@ class ExperimentSession:
         if not any(cell is known for known in self.state.cells):
             self.state.cells.append(cell)
         self._stores.require()
-        self._rest()
         run = self._run_of(cell)
+        self._rest()
         self._announce(run.testid)
         # Before it starts: a lab that is killed in it leaves the attempt behind.
         cell.attempts.append(run.testid)
@@ -94,22 +265,46 @@ class ExperimentSession:
             raise LabError(f"{self._stores.named(run.gone)} went away: ./lab up starts it again")
         return record
 
+    def run_until_valid(self, cell: CellState) -> Iterator[RunRecord]:
+        """Each run of a cell until one is valid, or there were too many that were not."""
+        for _ in range(TRIES):
+            record = self.run(cell)
+            yield record
+            if record.valid:
+                return
+
+    def run_step(self, cell: CellState) -> RunRecord:
+        """A run that decides a step of a search: a valid one, or one in which the target died.
+
+        Raises LabError after too many that are neither.
+        """
+        for record in self.run_until_valid(cell):
+            if record.valid or died(record):
+                return record
+            warn(f"no valid run: {'; '.join(record.reasons)}")
+        raise LabError(f"no valid run in {TRIES}: {'; '.join(record.reasons)}")
+
     def finish(self, answer: dict[str, Any] | None = None) -> None:
         """All runs are done: `answer` is what they say."""
         self.state.answer = answer
-        self.state.state, self.state.reason = "finished", None
-        self.state.ended = now()
-        self.save()
+        self._end("finished", None)
 
     def stop(self, reason: str) -> None:
         """It ends before all runs are done; the same command goes on from here."""
-        self.state.state, self.state.reason = "stopped", reason
-        self.state.ended = now()
+        self._end("stopped", reason)
+
+    def _end(self, progress: ExperimentProgress, reason: str | None) -> None:
+        self.state.state, self.state.reason, self.state.ended = progress, reason, now()
         self.save()
 
     def save(self) -> None:
-        if _kept(self.state):
+        if self._is_kept:
             self.state.save()
+
+    @property
+    def _is_kept(self) -> bool:
+        """A single run needs no state: its record says all."""
+        return self.state.kind != "run" or len(self.state.cells) > 1
 
     def require_stores(self) -> None:
         """The stores are there that earlier runs had. Raises LabError."""
@@ -124,21 +319,21 @@ class ExperimentSession:
         self._stores.require()
 
     def _run_of(self, cell: CellState) -> Run:
-        variant = self.plan.variant(cell.variant)
-        plan = plan_of(self.plan, cell.values, variant)
+        options, plan = self.experiment.options, self.experiment.plan_of(cell)
+        variant = self.experiment.plan.variant(cell.variant)
         return Run(
             testid=identity(plan.name),
             plan=plan.model_copy(update={"phases": plan.phases_of(cell.repeat)}),
             cell=cell,
             runtime=self._runtime,
-            settings=target_settings(plan, variant, self._options.target_settings),
-            labels=self._options.labels,
+            settings=target_settings(plan, variant, options.target_settings),
+            labels=options.labels,
             stores=self._stores,
-            experiment=self.state.experiment if _kept(self.state) else None,
-            build=build_of(variant, plan.path) if variant else None,
+            experiment=self.state.experiment if self._is_kept else None,
+            build=self._builds.get(cell.variant or ""),
             cores=self._cores,
             fresh=self._fresh,
-            live=self._options.live,
+            live=options.live,
         )
 
     def _rest(self) -> None:
@@ -159,104 +354,6 @@ def rested_at(state: ExperimentState, plan: Plan) -> datetime | None:
     return last.ended + timedelta(seconds=parse_duration(plan.cool_down))
 
 
-@contextmanager
-def open_session(
-    runtime: Runtime, plan: Plan, options: RunOptions, state: ExperimentState
-) -> Iterator[ExperimentSession]:
-    """The lab to itself for this experiment, checked and ready to run its cells.
-
-    An error in the block is kept in the state as the reason why it stopped, and says with which
-    run the same command goes on.
-    """
-    with only_run() as announce:
-        _prepare(runtime, plan, state)
-        state.state, state.reason, state.ended = "going", None, None
-        session = ExperimentSession(runtime, plan, options, state, announce)
-        try:
-            session.require_stores()
-            session.save()
-            yield session
-        except (Exception, KeyboardInterrupt) as error:
-            stopped = _stop(session, error)
-            if stopped is error:
-                raise
-            raise stopped from error
-
-
-def _prepare(runtime: Runtime, plan: Plan, state: ExperimentState) -> None:
-    for build in builds_of(plan):
-        runtime.require_build(build)
-    # A search adds its cells as it goes.
-    plans = [plan_of(plan, cell.values, plan.variant(cell.variant)) for cell in state.cells]
-    plans = plans or [plan]
-    components = list(dict.fromkeys(name for each in plans for name in each.components))
-    if components:
-        runtime.require(components)
-    # Plans differ in little: asking the runtime takes a moment.
-    for each in {(*each.components, bool(each.foreign_urls)): each for each in plans}.values():
-        require_stack(runtime, each)
-    close_abandoned(runtime.endpoints().influxdb)
-
-
-def _stop(session: ExperimentSession, error: BaseException) -> BaseException:
-    """Keeps in the state why it ends, where that can be written; gives the error to raise."""
-    for cell in session.state.cells:
-        check_attempts(cell)
-    with suppress(OSError):
-        session.stop(reason_of(error))
-    return told(session.state, error)
-
-
-def _kept(state: ExperimentState) -> bool:
-    """A single run needs no state: its record says all."""
-    return state.kind != "run" or len(state.cells) > 1
-
-
-def begin(
-    kind: ExperimentKind,
-    plan: Plan,
-    options: RunOptions,
-    cells: Sequence[CellState] = (),
-    *,
-    seed: int | None = None,
-    order: str = "as-written",
-) -> ExperimentState:
-    """A new experiment of these cells, in the order of their runs; nothing is written yet.
-
-    `seed`: the one in use, also where it was drawn.
-    """
-    return ExperimentState(
-        experiment=identity(plan.name),
-        kind=kind,
-        plan=plan.name,
-        about=plan.about,
-        digest=digest(kind, plan, options),
-        labels=dict(options.labels),
-        seed=seed,
-        order=order,
-        slo=list(plan.slo),
-        started=now(),
-        cells=list(cells),
-    )
-
-
-def resume(kind: ExperimentKind, plan: Plan, options: RunOptions) -> ExperimentState | None:
-    """The newest experiment of the same command that is not finished; None without one.
-
-    Its cells are as their records say: a run that ended just before the lab was killed counts,
-    and one whose record is gone does not.
-    """
-    wanted = digest(kind, plan, options)
-    for state in all_states():
-        if state.kind == kind and state.digest == wanted:
-            if state.state == "finished":
-                return None
-            for cell in state.cells:
-                check_attempts(cell)
-            return state
-    return None
-
-
 def check_attempts(cell: CellState) -> None:
     """Brings a cell to what the records of its runs say."""
     tried = [*cell.attempts, *([cell.testid] if cell.testid else [])]
@@ -273,90 +370,6 @@ def take(cell: CellState, record: RunRecord) -> None:
     if record.valid:
         cell.testid = record.testid
         cell.attempts = [testid for testid in cell.attempts if testid != record.testid]
-
-
-def digest(kind: ExperimentKind, plan: Plan, options: RunOptions) -> str:
-    """Of all that makes two commands the same experiment. A hash: headers may hold a token."""
-    given = {
-        "kind": kind,
-        "plan": plan.source.data,
-        "values": plan.source.values,
-        "sinks": list(plan.source.sinks),
-        "target settings": options.target_settings,
-        "labels": options.labels,
-        "builds": [build.fingerprint() for build in builds_of(plan)],
-    }
-    text = json.dumps(given, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def check_cells(plan: Plan, options: RunOptions, cells: Sequence[CellState]) -> None:
-    """Everything that can be wrong with these runs on this machine. Raises UsageError."""
-    urls: set[str] = set()
-    builds_of(plan)
-    for cell in {cell.arm: cell for cell in cells}.values():
-        variant = plan.variant(cell.variant)
-        own = plan_of(plan, cell.values, variant)
-        target_settings(own, variant, options.target_settings)
-        if options.live and own.driver != "k6":
-            raise UsageError("--live: only k6 has a dashboard of its own for a run")
-        require_users(own.users)
-        urls |= own.foreign_urls
-    for url in sorted(urls):
-        require_target(url, options.own_target_elsewhere)
-
-
-def builds_of(plan: Plan) -> list[TargetBuild]:
-    """The builds of the target that the plan's variants name. Raises UsageError."""
-    builds = (build_of(variant, plan.path) for variant in plan.variants)
-    return [build for build in builds if build]
-
-
-def start_differently(plan: Plan) -> bool:
-    """Whether the plan's variants need different starts of the lab's own target."""
-    starts = [(v.settings, build_of(v, plan.path)) for v in plan.variants if not v.url]
-    return any(start != starts[0] for start in starts)
-
-
-def cores_of(runtime: Runtime, plan: Plan, kind: ExperimentKind) -> Cores | None:
-    """The CPUs of driver and target: as compose/.env says, else separate ones to compare the lab's
-    own target with itself where there are enough."""
-    separate = kind == "comparison" and not plan.foreign_urls
-    return chosen_cores(load_stack_settings().values, runtime.cpus(), separate=separate)
-
-
-def run_all(runtime: Runtime, plan: Plan, options: RunOptions) -> Iterator[RunRecord]:
-    """Runs every cell in order, yielding each record; one that cannot be run ends it.
-
-    Raises LabError or RunInterruptedError.
-    """
-    state = begin("run", plan, options, _cells(plan))
-    with open_session(runtime, plan, options, state) as going:
-        for cell in state.cells:
-            yield going.run(cell)
-        going.finish()
-
-
-def check_plan(plan: Plan, options: RunOptions) -> None:
-    """Everything that can be wrong with the plan on this machine. Raises UsageError."""
-    check_cells(plan, options, _cells(plan))
-
-
-def _cells(plan: Plan) -> list[CellState]:
-    """The runs of a plan: every variant once a round, so that drift meets all of them."""
-    names: list[str | None] = [variant.name for variant in plan.variants]
-    return [
-        CellState(variant=name, repeat=repeat)
-        for repeat in range(1, plan.repeats + 1)
-        for name in names or [None]
-    ]
-
-
-def result(records: list[RunRecord]) -> dict[str, Any]:
-    """One run: its record. Several: their records under `runs`, with the experiment's name."""
-    if len(records) == 1:
-        return records[0].to_json()
-    return {"experiment": records[0].experiment, "runs": [record.to_json() for record in records]}
 
 
 class TimeLeft:

@@ -1,10 +1,9 @@
-"""A sweep: values, variants and repeats, each a run, in an order that a drift does not favour."""
+"""A sweep: values, variants and repeats, each a run, in an order that a drift does not favour; and
+which of the tested rates a service holds, from the judged steps of several repeats."""
 
-# - The order of a sweep's runs: what drifts over the hours must not look like a difference.
-# - Which of the tested rates a service holds: from judged steps, several repeats a rate.
 import random
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from time import monotonic
@@ -15,20 +14,16 @@ from pydantic import BaseModel, ConfigDict, Field
 from spikelab import paths
 from spikelab.console import say, warn
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.experiments import session
-from spikelab.experiments.session import ExperimentSession, TimeLeft
+from spikelab.experiments.session import TRIES, Experiment, ExperimentSession, TimeLeft
 from spikelab.judge import started_enough
 from spikelab.objectives import Verdict, over_repeats
-from spikelab.plans.estimate import run_estimate
-from spikelab.plans.load import changed, parameter_value, plan_of, split_assignment
+from spikelab.plans.load import changed, parameter_value, split_assignment
 from spikelab.plans.model import Plan, Sweep, combinations
-from spikelab.results.experiment import CellState, ExperimentKind, ExperimentState
+from spikelab.results.experiment import CellState, ExperimentKind
 from spikelab.results.run import RunRecord, Scalar, Step
 from spikelab.run import RunOptions
+from spikelab.stack.base import Runtime
 from spikelab.units import show_duration, show_seconds
-
-# A run that turned out to be no measurement is repeated at once: so often at most.
-_TRIES = 3
 
 
 class HeldRates(BaseModel):
@@ -93,7 +88,25 @@ def _values(plan: Plan, key: str, text: str) -> list[Scalar]:
     ]
 
 
-def new_state(plan: Plan, options: RunOptions, kind: ExperimentKind = "sweep") -> ExperimentState:
+def each_variant(plan: Plan, options: RunOptions) -> Experiment:
+    """The runs of a plan as it is: every variant once a round, so that drift meets all of them."""
+    names = [variant.name for variant in plan.variants]
+    cells = cells_in_order({}, names, plan.repeats, "as-written", seed=0)
+    return Experiment.new("run", plan, options, cells)
+
+
+def run_each(experiment: Experiment, runtime: Runtime) -> Iterator[RunRecord]:
+    """Runs every cell in order, yielding each record; one that cannot be run ends it.
+
+    Raises LabError or RunInterruptedError.
+    """
+    with experiment.session(runtime) as session:
+        for cell in experiment.state.cells:
+            yield session.run(cell)
+        session.finish()
+
+
+def new_sweep(plan: Plan, options: RunOptions, kind: ExperimentKind = "sweep") -> Experiment:
     """A sweep from its first run on. Raises UsageError when the plan has nothing to sweep."""
     if plan.sweep is None and not plan.variants and plan.repeats == 1:
         raise UsageError(
@@ -109,54 +122,42 @@ def new_state(plan: Plan, options: RunOptions, kind: ExperimentKind = "sweep") -
     cells = cells_in_order(sweep.values, names, plan.repeats, sweep.order, seed)
     # Of the orders only blocks depend on it.
     kept = seed if sweep.order == "blocks" else None
-    return session.begin(kind, plan, options, cells, seed=kept, order=sweep.order)
+    return Experiment.new(kind, plan, options, cells, seed=kept, order=sweep.order)
 
 
-def planned(plan: Plan, state: ExperimentState) -> list[float]:
-    """How long each cell's run is planned, in seconds."""
-    known: dict[str, float] = {}
-    for cell in state.cells:
-        if cell.arm not in known:
-            variant = plan.variant(cell.variant)
-            known[cell.arm] = run_estimate(plan_of(plan, cell.values, variant), variant).seconds
-    return [known[cell.arm] for cell in state.cells]
-
-
-def run(going: ExperimentSession, seconds: Sequence[float]) -> None:
+def run_sweep(session: ExperimentSession) -> None:
     """Runs what is left of a sweep and keeps its answer.
 
-    `seconds`: of `planned`. Raises LabError or RunInterruptedError.
+    Raises LabError or RunInterruptedError.
     """
-    run_cells(going, seconds)
-    going.state.answer = answer(list(going.state.records())).model_dump(mode="json")
-    end(going)
+    run_cells(session)
+    session.state.answer = answer(list(session.state.records())).model_dump(mode="json")
+    end(session)
 
 
-def run_cells(going: ExperimentSession, seconds: Sequence[float]) -> None:
+def run_cells(session: ExperimentSession) -> None:
     """Runs every cell that is not done; one that has no valid run is passed over in the end.
 
-    `seconds`: of `planned`. Raises LabError or RunInterruptedError.
+    Raises LabError or RunInterruptedError.
     """
-    cells = going.state.cells
+    cells = session.state.cells
+    planned = session.experiment.planned_seconds()
     left = TimeLeft()
     for place, cell in enumerate(cells):
         if cell.done:
             continue
-        name = cell.name
-        rest = [
-            s for other, s in zip(cells[place:], seconds[place:], strict=True) if not other.done
-        ]
+        rest = [s for each, s in zip(cells[place:], planned[place:], strict=True) if not each.done]
         wait = show_duration(left.seconds(rest))
-        say(f"run {place + 1} of {len(cells)}: {name}, about {wait} left")
-        for attempt in range(1, _TRIES + 1):
-            began = monotonic()
-            record = going.run(cell)
-            left.took(seconds[place], monotonic() - began)
+        say(f"run {place + 1} of {len(cells)}: {cell.name}, about {wait} left")
+        began = monotonic()
+        for tried, record in enumerate(session.run_until_valid(cell), 1):
+            left.took(planned[place], monotonic() - began)
             if record.valid:
-                say(f"{name}: {_summary(record)}")
-                break
-            again = "once more" if attempt < _TRIES else "going on without it"
-            warn(f"{name}: no valid run ({'; '.join(record.reasons)}): {again}")
+                say(f"{cell.name}: {_summary(record)}")
+            else:
+                again = "once more" if tried < TRIES else "going on without it"
+                warn(f"{cell.name}: no valid run ({'; '.join(record.reasons)}): {again}")
+            began = monotonic()
 
 
 def _summary(record: RunRecord) -> str:
@@ -168,19 +169,13 @@ def _summary(record: RunRecord) -> str:
     return text
 
 
-def end(going: ExperimentSession) -> None:
+def end(session: ExperimentSession) -> None:
     """Finished when every cell has a valid run, else stopped; the answer is the state's."""
-    state = going.state
-    missing = without_valid_run(state)
-    if not missing:
-        going.finish(state.answer)
-        return
-    names = ", ".join(cell.name for cell in missing)
-    going.stop(f"no valid run: {names}")
-
-
-def without_valid_run(state: ExperimentState) -> list[CellState]:
-    return [cell for cell in state.cells if not cell.done]
+    missing = ", ".join(cell.name for cell in session.state.cells if not cell.done)
+    if missing:
+        session.stop(f"no valid run: {missing}")
+    else:
+        session.finish(session.state.answer)
 
 
 def answer(records: Sequence[RunRecord]) -> SweepAnswer:

@@ -147,7 +147,7 @@ def test_a_plan_runs_its_variants_in_turn(tmp_path: Path) -> None:
     source = plan(tmp_path)
     question = ComparisonQuestion.of(source.compare)
     chosen = experiment.choose_variants(source, None, ["slow"])
-    state = experiment.new_comparison(chosen, RunOptions(), question)
+    state = experiment.new_comparison(chosen, RunOptions(), question).state
     assert (state.kind, len(state.cells)) == ("comparison", 6 * 2 * 2)
     assert [cell.variant for cell in state.cells[:6]] == 2 * ["fast", "slow"] + ["slow", "fast"]
 
@@ -195,7 +195,9 @@ def test_a_ready_plan_that_says_how_to_compare_can_decide(name: str) -> None:
         by = source.compare
         if by is not None:
             sides = experiment.choose_variants(source, None, [])
-            assert experiment.new_comparison(sides, RunOptions(), ComparisonQuestion.of(by)).cells
+            assert experiment.new_comparison(
+                sides, RunOptions(), ComparisonQuestion.of(by)
+            ).state.cells
 
 
 def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
@@ -204,7 +206,7 @@ def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
     source = plan(tmp_path)
     question = ComparisonQuestion.of(source.compare)
     identical = experiment.identical_arms(source, question)
-    state = experiment.new_comparison(identical, RunOptions(), question)
+    state = experiment.new_comparison(identical, RunOptions(), question).state
     assert len(state.cells) == 12
     assert {(cell.variant, cell.values["rate"]) for cell in state.cells} == {("fast", 200)}
     for cell, record in zip(state.cells, runs([0.1] * 12, "fast", rate=200), strict=True):

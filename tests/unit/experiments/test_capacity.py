@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -10,10 +11,9 @@ import pytest
 
 from spikelab import paths
 from spikelab.errors import LabError, UsageError
-from spikelab.experiments import capacity, session
-from spikelab.experiments.capacity import CapacityQuestion, answer_of
+from spikelab.experiments.capacity import CapacityQuestion, answer_of, search_capacity
 from spikelab.experiments.overload import Load
-from spikelab.experiments.session import ExperimentSession, rested_at, told
+from spikelab.experiments.session import Experiment, ExperimentSession, rested_at, told
 from spikelab.objectives import Verdict
 from spikelab.plans.load import load_plan, plan_of
 from spikelab.results.experiment import CapacityStep, CellState, ExperimentState
@@ -178,7 +178,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def done(asked: CapacityQuestion, values: dict[float, int]) -> ExperimentState:
     """An experiment with a run of each rate, and its failures."""
-    state = session.begin("capacity", asked.plan, RunOptions())
+    state = asked.experiment(RunOptions()).state
     for number, (rate, failures) in enumerate(values.items()):
         testid = f"20261121T01020{number}Z-mine-0a1b"
         judged = plain_step(5.0, rate, failures=failures, late_answers=0)
@@ -200,14 +200,16 @@ def test_an_answer_stays_when_the_overload_after_it_fails(
         if len(opened) == 2:
             raise LabError("the store is gone")
         going = SimpleNamespace(state=state, save=state.save)
-        going.stop = lambda reason: ExperimentSession.stop(cast(ExperimentSession, going), reason)
+        going._end = partial(ExperimentSession._end, going)
+        going.stop = partial(ExperimentSession.stop, going)
         yield going
 
-    monkeypatch.setattr(session, "open_session", open_session)
+    monkeypatch.setattr(Experiment, "session", open_session)
     with pytest.raises(LabError, match="the store is gone"):
-        capacity.run(cast(Runtime, None), asked, RunOptions(), state)
-    kept = session.resume("capacity", asked.plan, RunOptions())
-    assert kept
+        search_capacity(Experiment(asked.plan, RunOptions(), state), asked, cast(Runtime, None))
+    found = asked.experiment(RunOptions()).resumed()
+    assert found
+    kept = found.state
     assert kept.state == "stopped"
     assert kept.answer
     assert (kept.answer["outcome"], kept.answer["highest_pass"]) == ("found", 400)

@@ -10,7 +10,7 @@ import pytest
 
 from spikelab import paths
 from spikelab.errors import UsageError
-from spikelab.experiments import session
+from spikelab.experiments.session import Experiment
 from spikelab.experiments.sweep import (
     ORDERS,
     Changes,
@@ -19,9 +19,8 @@ from spikelab.experiments.sweep import (
     cells_in_order,
     draw_seed,
     held_rates,
-    new_state,
+    new_sweep,
     only_rates_differ,
-    planned,
 )
 from spikelab.objectives import Verdict
 from spikelab.plans.load import changed, load_plan, make_plan, plan_of
@@ -65,13 +64,14 @@ def record(testid: str, valid: bool = True, rates: tuple[float | None, ...] = (2
 
 
 def begun(source: Plan) -> ExperimentState:
-    state = new_state(Changes(["rate=20,40"], 2).applied(source), OPTIONS)
+    state = new_sweep(Changes(["rate=20,40"], 2).applied(source), OPTIONS).state
     state.save()
     return state
 
 
 def resumed(source: Plan, options: RunOptions = OPTIONS) -> ExperimentState | None:
-    return session.resume("sweep", Changes(["rate=20,40"], 2).applied(source), options)
+    found = new_sweep(Changes(["rate=20,40"], 2).applied(source), options).resumed()
+    return found.state if found else None
 
 
 def test_the_command_line_changes_values_repeats_order_and_seed(source: Plan) -> None:
@@ -87,7 +87,7 @@ def test_the_command_line_changes_values_repeats_order_and_seed(source: Plan) ->
 
 def test_a_seed_is_drawn_recorded_and_no_part_of_what_was_asked(source: Plan) -> None:
     blocks = Changes(["rate=20,40"], order="blocks").applied(source)
-    first, second = new_state(blocks, OPTIONS), new_state(blocks, OPTIONS)
+    first, second = new_sweep(blocks, OPTIONS).state, new_sweep(blocks, OPTIONS).state
     assert first.seed is not None
     assert first.seed != second.seed
     assert first.digest == second.digest
@@ -132,7 +132,7 @@ def test_the_same_command_goes_on_with_what_its_records_say(source: Plan) -> Non
 def test_another_command_or_a_finished_experiment_is_not_gone_on_with(source: Plan) -> None:
     state = begun(source)
     assert resumed(source, RunOptions()) is None
-    assert session.resume("comparison", source, OPTIONS) is None
+    assert Experiment.new("comparison", source, OPTIONS).resumed() is None
     assert resumed(changed(source, {"ms": 1})) is None
     assert resumed(make_plan(replace(source.source, sinks=["influxdb"]))) is None
     assert resumed(source) is not None
@@ -146,7 +146,7 @@ def test_no_header_stands_in_the_state(source: Plan) -> None:
 
 
 def test_each_run_is_planned_by_its_own_values(source: Plan) -> None:
-    seconds = planned(source, begun(source))
+    seconds = Experiment(source, OPTIONS, begun(source)).planned_seconds()
     assert len(seconds) == 8
     assert len(set(seconds)) == 1
 
