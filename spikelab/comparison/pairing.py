@@ -14,7 +14,10 @@ from pathlib import Path
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.plans.load import plan_files
-from spikelab.results.experiment import FILE, ExperimentState, read_state
+from spikelab.results.experiment import FILE as STATE_FILE
+from spikelab.results.experiment import ExperimentState, read_state
+from spikelab.results.lookup import find_folder
+from spikelab.results.run import FILE as RUN_FILE
 from spikelab.results.run import RunRecord, Scalar, Step, read_record, write_json
 
 # By name: swept parameters, and `phase` or `variant` where that alone tells two steps apart.
@@ -23,7 +26,6 @@ PHASE = "phase"
 VARIANT = "variant"
 BASELINE = "baseline"
 _MOST_PLACES_NAMED = 6
-_MOST_RUNS_NAMED = 5
 
 
 @dataclass(frozen=True)
@@ -146,16 +148,12 @@ def arm_of_state(state: ExperimentState, variant: str | None = None) -> Arm:
 def find_arm(name: str) -> Arm:
     """The arm of that name. Raises UsageError when there is none, or more than one."""
     base, colon, variant = name.partition(":")
-    runs = _folders("run.json")
-    states = _folders(FILE)
-    found = _matching(base, [*states, *runs])
-    if found is None:
-        known = [*states, *runs, *plan_files()]
-        raise UsageError(f"there is no run and no experiment '{base}'{_near(base, known)}")
-    if found in states:
+    folder = find_folder(base, (STATE_FILE, RUN_FILE), also=plan_files())
+    found = folder.name
+    if (folder / STATE_FILE).exists():
         state = read_state(found)
         if state is None:
-            raise UsageError(f"{paths.shown(paths.RESULTS / found / FILE)}: cannot be read")
+            raise UsageError(f"{paths.shown(folder / STATE_FILE)}: cannot be read")
         return arm_of_state(state, variant if colon else None)
     record = read_record(found)
     if record is None or not record.steps:
@@ -164,30 +162,6 @@ def find_arm(name: str) -> Arm:
     if colon:
         raise UsageError(f"{name}: {found} is a single run, which has no variants to choose from")
     return arm_of_run(record)
-
-
-def _matching(name: str, names: Iterable[str]) -> str | None:
-    """The name itself, or the only one that begins so. Raises UsageError for several."""
-    known = list(dict.fromkeys(names))
-    if name in known:
-        return name
-    beginning = [each for each in known if name and each.startswith(name)]
-    if len(beginning) > 1:
-        more = ", …" if len(beginning) > _MOST_RUNS_NAMED else ""
-        raise UsageError(
-            f"'{name}' is the beginning of {len(beginning)} names: write more of it "
-            f"({', '.join(beginning[:_MOST_RUNS_NAMED])}{more})"
-        )
-    return beginning[0] if beginning else None
-
-
-def _near(name: str, known: Sequence[str]) -> str:
-    near = did_you_mean(name, known) if known else ""
-    return near if near.startswith(" (did") else ": ./lab runs lists what there is"
-
-
-def _folders(file: str) -> list[str]:
-    return [path.parent.name for path in sorted(paths.RESULTS.glob(f"*/{file}"), reverse=True)]
 
 
 def mark_baseline(name: str) -> Arm:

@@ -1,4 +1,4 @@
-"""What a report is about: found in the results folder by its name or the beginning of it."""
+"""Results by name: the folder that a name or its beginning means, and what a report is about."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -13,10 +13,11 @@ from spikelab.results.comparison import FILE as COMPARISON_FILE
 from spikelab.results.comparison import ComparisonRecord, read_comparison
 from spikelab.results.experiment import FILE as STATE_FILE
 from spikelab.results.experiment import ExperimentState, read_state
+from spikelab.results.run import FILE as RUN_FILE
 from spikelab.results.run import RunRecord, Step, read_record
 
 SubjectKind = Literal["run", "runs", "sweep", "capacity", "comparison"]
-_FILES = (STATE_FILE, COMPARISON_FILE, "run.json")
+_FILES = (STATE_FILE, COMPARISON_FILE, RUN_FILE)
 _MOST_NAMED = 5
 _TIME = re.compile(r"^\d{8}T\d{6}Z-")
 _DIGITS = re.compile(r"-[0-9a-f]{4,12}$")
@@ -60,38 +61,50 @@ def find(name: str | None = None) -> Subject:
 
     Raises UsageError, which says what is near.
     """
-    folders = _folders()
-    if not folders:
-        raise UsageError("there are no results yet: ./lab run PLAN makes some")
-    if name is None:
-        return _read(max(folders.values(), key=_written))
-    if name in folders:
-        return _read(folders[name])
-    near = [each for each in folders if each.startswith(name)] if name else []
-    if len(near) == 1:
-        return _read(folders[near[0]])
-    if near:
-        named = ", ".join(near[:_MOST_NAMED]) + (", …" if len(near) > _MOST_NAMED else "")
-        raise UsageError(f"'{name}' is the beginning of {len(near)} results: {named}")
+    return _read(find_folder(name))
+
+
+def find_folder(
+    name: str | None = None, files: Sequence[str] = _FILES, also: Iterable[str] = ()
+) -> Path:
+    """The folder under results/ of that name, or the only one whose name begins so; without a name
+    the one that was written last. It holds one of these files.
+
+    Raises UsageError, which says what is near: of `also`, what else could have been meant.
+    """
+    folders = {
+        path.parent.name: path.parent for f in files for path in paths.RESULTS.glob(f"*/{f}")
+    }
     newest = sorted(folders, key=lambda each: _written(folders[each]), reverse=True)
-    raise UsageError(f"there is no run or experiment '{name}'{_near(name, newest)}: see ./lab runs")
+    if name is None and newest:
+        return folders[newest[0]]
+    if name in folders:
+        return folders[name]
+    beginning = [each for each in newest if name and each.startswith(name)]
+    if len(beginning) == 1:
+        return folders[beginning[0]]
+    if beginning:
+        named = ", ".join(beginning[:_MOST_NAMED]) + (", …" if len(beginning) > _MOST_NAMED else "")
+        raise UsageError(
+            f"'{name}' is the beginning of {len(beginning)} names: write more of it ({named})"
+        )
+    near = _near(name or "", [*newest, *also])
+    if not newest and not near:
+        raise UsageError("there are no results yet: ./lab run PLAN makes some")
+    newest_named = f" (newest: {', '.join(newest[:_MOST_NAMED])})" if newest else ""
+    raise UsageError(
+        f"there is no run or experiment '{name}'{near or newest_named}: see ./lab runs"
+    )
 
 
-def _near(name: str, newest: Sequence[str]) -> str:
-    """What is like it, also without the time in front and the digits behind; else the newest."""
+def _near(name: str, known: Sequence[str]) -> str:
+    """What is like it, also without the time in front and the digits behind; empty for nothing."""
     called: dict[str, str] = {}
-    for each in newest:
+    for each in known:
         for short in (each, _TIME.sub("", each), _DIGITS.sub("", _TIME.sub("", each))):
             called.setdefault(short, each)
     near = get_close_matches(name, called, n=1)
-    if near:
-        return f" (did you mean '{called[near[0]]}'?)"
-    return f" (newest: {', '.join(newest[:_MOST_NAMED])})"
-
-
-def _folders() -> dict[str, Path]:
-    found = (path.parent for file in _FILES for path in paths.RESULTS.glob(f"*/{file}"))
-    return {folder.name: folder for folder in found}
+    return f" (did you mean '{called[near[0]]}'?)" if near else ""
 
 
 def _written(folder: Path) -> float:

@@ -102,7 +102,7 @@ def test_the_beginning_of_a_name_is_enough_where_no_other_begins_so(vegeta: str)
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("nothing", "there is no run and no experiment 'nothing': ./lab runs"),
+        ("nothing", "there is no run or experiment 'nothing' .newest: .*: see ./lab runs"),
         ("20261121T010203Z-mine-abcd:quick", "has no variant 'quick'"),
         ("20261121T010203Z-mine-abce", "did you mean '20261121T010203Z-mine-abcd'"),
     ],

@@ -37,7 +37,7 @@ def test_the_newest_or_a_beginning_is_enough(results: Path) -> None:
     ("name", "says"),
     [
         ("tomcat-spke", f"did you mean '{SPIKE}'"),
-        ("2026", "is the beginning of"),
+        ("2026", "names: write more of it ("),
         ("qqq", "newest: "),
         ("", "there is no run or experiment ''"),
         ("../..", "there is no run or experiment"),
