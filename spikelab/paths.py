@@ -29,7 +29,7 @@ ENV_EXAMPLE = ROOT / "compose" / ".env.example"
 ENV_FILE = ROOT / "compose" / ".env"
 TARGET = ROOT / "targets" / "spring-tomcat"
 SOCKETS_EXPORTER = ROOT / "exporters" / "sockets"
-SECRETS = ROOT / "services" / "secrets"
+SECRETS_PROGRAM = ROOT / "services" / "secrets"
 HOST_TOOLS = ROOT / "host" / "tools"
 
 

@@ -169,8 +169,6 @@ def _drive(run: Run, record: RunRecord) -> tuple[list[PhaseSummary], Usage, dict
     # The driver alone reads it: headers may hold a token.
     write_json(record.folder / "plan.json", _handed_over(run, driver.summary_file), mode=0o600)
     command = driver.command(run)
-    if run.cores:
-        command = run.runtime.driver_on(command, run.cores)
     version = driver.version(run)
     if run.live:
         say(f"k6's own dashboard: {DASHBOARD_URL}")

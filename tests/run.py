@@ -142,7 +142,10 @@ def _target_tests() -> None:
 
 
 def _go_tests() -> None:
-    for name, folder in (("sockets exporter", paths.SOCKETS_EXPORTER), ("secrets", paths.SECRETS)):
+    for name, folder in (
+        ("sockets exporter", paths.SOCKETS_EXPORTER),
+        ("secrets", paths.SECRETS_PROGRAM),
+    ):
         _call(f"{name}: vet", [*_NICE, "go", "vet", "./..."], folder)
         _call(f"{name}: tests", ["go", "test", "./..."], folder)
 

@@ -73,7 +73,7 @@ class K6:
             **({"GOGC": os.environ.get("GOGC", "10")} if run.plan.spike else {}),
         }
         port = DASHBOARD_PORT if run.live else None
-        return runtime.driver(self.name, arguments, env, run.testid, port)
+        return runtime.driver(self.name, arguments, env, run.testid, port, run.cores)
 
     def version(self, run: Run) -> str:
         said = ask(run.runtime.driver(self.name, ["version"], {}, run.testid))

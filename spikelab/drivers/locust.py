@@ -39,7 +39,7 @@ class Locust:
             # The lab finds the run by these, whatever the user's own shell has set.
             "OTEL_RESOURCE_ATTRIBUTES": f"testid={run.testid},driver={self.name}",
         }
-        return runtime.driver(self.name, arguments, env, run.testid)
+        return runtime.driver(self.name, arguments, env, run.testid, cores=run.cores)
 
     def version(self, run: Run) -> str:
         said = ask(run.runtime.driver(self.name, ["--version"], {}, run.testid)).split()

@@ -108,11 +108,10 @@ class Runtime(Protocol):
         env: Mapping[str, str],
         testid: str,
         dashboard_port: int | None = None,
+        cores: Cores | None = None,
     ) -> DriverCommand:
-        """The command that runs k6 or Locust in this runtime; k6's web dashboard is on loopback."""
-
-    def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
-        """The same command, bound to the driver's CPUs."""
+        """The command that runs k6 or Locust in this runtime, on its CPUs or on all; k6's web
+        dashboard is on loopback."""
 
     def process_ids(self) -> dict[str, int]:
         """The running components' processes, as far as this machine can see them."""

@@ -30,7 +30,8 @@ _SOCKETS_PORT = 9100
 _FOLLOWERS = {"target-network": ("sockets-exporter",)}
 _STARTED_LATER = {"k6", "locust", "locust-worker"}
 _LABEL = "spikelab.target"
-_CPUSET_FILE = paths.COMPOSE_FILE.with_name("docker-compose.cpuset.yml")
+# Binds driver and target to their CPUs.
+CPUSET_FILE = paths.COMPOSE_FILE.with_name("docker-compose.cpuset.yml")
 _OVERRIDE = "target-override.json"
 # Where the lab's image has its jar: targets/spring-tomcat/Dockerfile.
 _JAR_IN_IMAGE = "/app/spring-tomcat.jar"
@@ -158,7 +159,7 @@ class TargetStart:
             "cpus": cpu_list(cores.target) if cores else None,
             "services": sorted(named - _STARTED_LATER - {"target"}),
         }
-        cpuset = (_CPUSET_FILE,) if cores else ()
+        cpuset = (CPUSET_FILE,) if cores else ()
         return cls((*build.compose, *cpuset, paths.STATE / _OVERRIDE), cpu_variables(cores), label)
 
     @property
@@ -184,12 +185,6 @@ class TargetStart:
             mount = {"type": "bind", "source": _literal(jar), "target": _JAR_IN_IMAGE}
             target["volumes"] = [{**mount, "read_only": True}]
         return target
-
-
-def with_cpuset(argv: Sequence[str]) -> list[str]:
-    """A `docker compose` command with the file that binds driver and target."""
-    place = argv.index("-f") + 2
-    return [*argv[:place], "-f", str(_CPUSET_FILE), *argv[place:]]
 
 
 def cpu_variables(cores: Cores | None) -> dict[str, str]:

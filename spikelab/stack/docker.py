@@ -33,7 +33,7 @@ from spikelab.stack.base import (
     token_file,
 )
 from spikelab.stack.builds import RunningBuild, TargetBuild
-from spikelab.stack.containers import Containers, TargetStart, cpu_variables, with_cpuset
+from spikelab.stack.containers import CPUSET_FILE, Containers, TargetStart, cpu_variables
 from spikelab.stack.engine import SERVICES, compose, compose_command
 from spikelab.stack.locks import changing_the_stack
 from spikelab.units import parse_whole_number
@@ -215,13 +215,16 @@ class DockerRuntime:
         env: Mapping[str, str],
         testid: str,
         dashboard_port: int | None = None,
+        cores: Cores | None = None,
     ) -> DriverCommand:
         name = f"spikelab-{driver}-{testid.lower()}"
         env = dict(env)
         # As the user who runs the lab.
         options = ["--user", f"{os.getuid()}:{os.getgid()}"]
         options += ["--volume", f"{paths.RESULTS / testid}:{_RESULTS}"]
-        files = [_OWN_TARGET_FILE] if self.settings.values.get("OWN_TARGET_ADDRESS") else []
+        files = [CPUSET_FILE] if cores else []
+        if self.settings.values.get("OWN_TARGET_ADDRESS"):
+            files.append(_OWN_TARGET_FILE)
         if dashboard_port:
             env["K6_WEB_DASHBOARD_HOST"] = "0.0.0.0"
             options += ["--publish", f"127.0.0.1:{dashboard_port}:{dashboard_port}"]
@@ -242,16 +245,9 @@ class DockerRuntime:
         return DriverCommand(
             # The service's own K6_OUT gives way to the outputs on the command line.
             compose_command("--profile", driver, *run, driver, *arguments, files=files),
-            {**env, **token},
+            {**env, **token, **cpu_variables(cores)},
             pid_argv=["docker", "inspect", "--format", "{{.State.Pid}}", name],
             remove_argv=["docker", "rm", "--force", name],
-        )
-
-    def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
-        return replace(
-            command,
-            argv=with_cpuset(command.argv),
-            env={**command.env, **cpu_variables(cores)},
         )
 
     def _start(self, names: Sequence[str], containers: Containers, *options: str) -> None:

@@ -3,7 +3,6 @@
 import json
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 from spikelab import paths
@@ -205,16 +204,15 @@ class HostRuntime:
         env: Mapping[str, str],
         testid: str,
         dashboard_port: int | None = None,
+        cores: Cores | None = None,
     ) -> DriverCommand:
         program = locust_program() if driver == "locust" else paths.BIN / driver
         # Beside the system's own authorities: the proxy's certificate is of this installation's.
         host = {"SSL_CERT_DIR": str(CA_FOLDER), **token_file()}
         if dashboard_port:
             host["K6_WEB_DASHBOARD_HOST"] = "127.0.0.1"
-        return DriverCommand([str(program), *arguments], {**env, **host})
-
-    def driver_on(self, command: DriverCommand, cores: Cores) -> DriverCommand:
-        return replace(command, cpus=cores.driver)
+        argv = [str(program), *arguments]
+        return DriverCommand(argv, {**env, **host}, cpus=cores.driver if cores else ())
 
     def _wanted(self, without: Sequence[str], on_demand: Sequence[str]) -> list[str]:
         wanted = components_wanted(without, on_demand)

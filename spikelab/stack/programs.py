@@ -124,7 +124,7 @@ def builds() -> list[Build]:
     return [
         *map(_tool_build, declared_tools().values()),
         _own_go_build("sockets-exporter", "the sockets exporter", paths.SOCKETS_EXPORTER),
-        _own_go_build("spikelab-init", "what makes the secrets", paths.SECRETS),
+        _own_go_build("spikelab-init", "what makes the secrets", paths.SECRETS_PROGRAM),
         _target_build(),
         _archive_build(),
     ]

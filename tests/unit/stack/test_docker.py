@@ -16,7 +16,7 @@ from spikelab.machine import Cores
 from spikelab.settings import PORT_NAMES
 from spikelab.stack import engine
 from spikelab.stack.base import DriverCommand
-from spikelab.stack.containers import Containers, with_cpuset
+from spikelab.stack.containers import CPUSET_FILE, Containers
 from spikelab.stack.docker import DockerRuntime
 from spikelab.stack.locks import changing_the_stack
 from tests.support.ports import free_ports
@@ -33,10 +33,12 @@ def test_containers_are_listed_by_every_version_of_compose(said: str) -> None:
 
 
 def test_a_bound_driver_reads_the_published_override_before_its_own_words() -> None:
-    command = DockerRuntime().driver("k6", ["run", "-f"], {}, "id")
-    bound = DockerRuntime().driver_on(command, CORES)
+    free = DockerRuntime().driver("k6", ["run", "-f"], {}, "id")
+    bound = DockerRuntime().driver("k6", ["run", "-f"], {}, "id", cores=CORES)
     assert isinstance(bound, DriverCommand)
-    assert [*bound.argv] == with_cpuset(command.argv)
+    place = free.argv.index("-f") + 2
+    cpuset = ["-f", str(CPUSET_FILE)]
+    assert [*bound.argv] == [*free.argv[:place], *cpuset, *free.argv[place:]]
     files = [
         word for before, word in zip(bound.argv, bound.argv[1:], strict=False) if before == "-f"
     ]
