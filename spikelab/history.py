@@ -310,7 +310,7 @@ def phase_line(record: RunRecord, phase: Phase, happened: PhaseSummary, spike: b
     planned = happened.begun + timedelta(seconds=phase.duration_seconds)
     fields: Fields = {
         "title": phase.name,
-        "text": f"{phase.value:,} {phase.kind}",
+        "text": f"{phase.value:.10g} {phase.kind}",
         "tags": f"{record.driver},{phase.kind}",
         "state": "closed",
         "timeEnd": _ms(happened.ended if spike else planned),

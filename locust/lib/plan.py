@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
-_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 KINDS = ("users", "rate")
 CHANGE_SECONDS = 1.0  # Locust changes its load once in this time
 _TOO_SOON = "less than 1s, in which Locust changes its load once,"
@@ -43,6 +43,11 @@ class Phase:
     user_period_seconds: float = 0.0
     body_bytes: int | None = None
     slo: tuple[str, ...] | None = None  # instead of the plan's
+
+    @property
+    def text(self) -> str:
+        """Its load, for whoever looks at its region: "1000 rate"."""
+        return f"{self.value:.10g} {self.kind}"
 
     @property
     def end_seconds(self) -> float:

@@ -89,8 +89,7 @@ class Session:
         if phase is None:
             self._end_phase()
         else:
-            text = f"{phase.value:g} {phase.kind}"
-            self._begin_phase(phase.name, phase.kind, text, phase.duration_seconds)
+            self._begin_phase(phase.name, phase.kind, phase.text, phase.duration_seconds)
             self._tell(Stretch.of(phase, self.throughput or 1, self._late_from(phase)))
         return True
 

@@ -211,7 +211,7 @@ def test_a_phase_is_the_point_that_its_driver_wrote() -> None:
     happened = PhaseSummary.model_construct(begun=BEGUN, ended=BEGUN + timedelta(seconds=9))
     assert phase_line(record(), PHASE, happened, spike=False) == (
         "events,driver=k6,phase=steady,testid=20261121T010203Z-mine-0a1b "
-        'title="steady",text="1,000 rate",tags="k6,rate",state="closed",'
+        'title="steady",text="1000 rate",tags="k6,rate",state="closed",'
         "timeEnd=1795222925250i 1795222923250"
     )
     assert "timeEnd=1795222932250i" in phase_line(record(), PHASE, happened, spike=True)
