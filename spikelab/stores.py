@@ -313,10 +313,10 @@ class Stores:
 Samples = dict[tuple[str, str], float]
 
 
-def read_samples(url: str, label: str = "", timeout_seconds: float = 5.0) -> Samples:
+def read_samples(url: str, label: str = "") -> Samples:
     """(sample name, value of `label` or "") → value. Raises LabError when it does not answer."""
     try:
-        response = client.get(url, timeout=timeout_seconds, headers={"Accept": "text/plain"})
+        response = client.get(url, timeout=5.0, headers={"Accept": "text/plain"})
         response.raise_for_status()
         families = text_string_to_metric_families(response.text)
         return {

@@ -95,10 +95,10 @@ def write_or_warn(json_file: Path, result: object) -> None:
 _MARGIN_MS = 2000
 
 
-def dashboard_url(grafana: str, record: RunRecord, uid: str = "load-test") -> str:
+def dashboard_url(grafana: str, record: RunRecord) -> str:
     """The dashboard on exactly the run's time range and testid."""
     shown = _range(record.started, record.ended)
-    return f"{grafana}/d/{uid}?{shown}&var-testid={record.testid}"
+    return f"{grafana}/d/load-test?{shown}&var-testid={record.testid}"
 
 
 def runs_url(grafana: str, plan: str, started: datetime, ended: datetime | None) -> str:

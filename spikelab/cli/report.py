@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,11 +10,8 @@ from spikelab import paths
 from spikelab.cli.app import command
 from spikelab.console import out, warn
 from spikelab.errors import LabError, UsageError, did_you_mean
+from spikelab.results.lookup import Subject, find
 from spikelab.results.run import write_whole
-
-if TYPE_CHECKING:
-    from spikelab.results.lookup import Subject
-
 
 _ALL = "all"
 _PRINT = "-"
@@ -36,7 +33,6 @@ def report(
 ) -> None:
     """Write the report of a run, a sweep, a search or a comparison; without ID of the newest."""
     from spikelab.report.formats import FORMATS  # noqa: PLC0415
-    from spikelab.results.lookup import find  # noqa: PLC0415
 
     if format_name not in (*FORMATS, _ALL):
         raise UsageError(
@@ -57,7 +53,7 @@ def report(
         raise LabError("; ".join(failed))
 
 
-def _write(subject: "Subject", format_name: str, path: Path | None) -> str | None:
+def _write(subject: Subject, format_name: str, path: Path | None) -> str | None:
     """Writes one format and says where, or prints it. Returns why that failed: the others are
     written all the same."""
     from spikelab.report.formats import rendered  # noqa: PLC0415

@@ -282,7 +282,11 @@ def _figures(place: Paired, name: MetricName) -> Result:
             runs = pair.a.record.testid, pair.b.record.testid
             pairs.append(
                 PairFigures(
-                    repeat=pair.repeat, a_run=runs[0], b_run=runs[1], a=_kept(a), b=_kept(b)
+                    repeat=pair.repeat,
+                    a_run=runs[0],
+                    b_run=runs[1],
+                    a=_metric_value(a),
+                    b=_metric_value(b),
                 )
             )
     return Result(
@@ -297,7 +301,7 @@ def _figures(place: Paired, name: MetricName) -> Result:
     )
 
 
-def _kept(value: float) -> MetricValue:
+def _metric_value(value: float) -> MetricValue:
     return "infinite" if math.isinf(value) else float(value)
 
 

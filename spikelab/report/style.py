@@ -109,14 +109,13 @@ def drawn(
     title: str,
     about: str,
     draw: Callable[[Axes], None],
-    width: float = WIDTH,
     height: float = HEIGHT,
     wide: bool = False,
 ) -> Figure:
     """Makes a figure of one pair of axes, which `draw` fills in."""
     key = "f" + hashlib.sha256(title.encode()).hexdigest()[:8]
     with mpl.rc_context({**_SETTINGS, "svg.hashsalt": key}):
-        canvas = Canvas(figsize=(width, height), layout="constrained")
+        canvas = Canvas(figsize=(WIDTH, height), layout="constrained")
         draw(canvas.subplots())
         file = StringIO()
         canvas.savefig(file, format="svg", transparent=True, metadata=_NO_METADATA)
