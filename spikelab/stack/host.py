@@ -1,9 +1,16 @@
-"""The host runtime: the stack as plain processes under supervisord, all of it below .lab/."""
+"""The host runtime: the stack as plain processes under supervisord, all of it below .lab/. What the
+programs read is written here too: Prometheus' folder, the secrets of this installation, the target's
+variables."""
 
 import json
+import shlex
 import shutil
+import subprocess
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from typing import Any
+
+import yaml
 
 from spikelab import paths
 from spikelab.console import say, working
@@ -32,15 +39,6 @@ from spikelab.stack.base import (
     token_file,
 )
 from spikelab.stack.builds import RunningBuild, TargetBuild, file_hash, missing_libraries
-from spikelab.stack.host_files import (
-    CA_FOLDER,
-    SECRETS,
-    make_secrets,
-    read_target_env,
-    write_prometheus_folder,
-    write_scrape_targets,
-    write_target_env,
-)
 from spikelab.stack.locks import changing_the_stack
 from spikelab.stack.programs import (
     GRAFANA_ADVICE,
@@ -65,6 +63,12 @@ _HEALTH_PATHS = {
 _HEALTHY_SECONDS = 60
 _SETTINGS = paths.STATE / "settings.json"
 _DATA = paths.LAB / "data"
+_SECRETS = _DATA / "secrets"
+# A folder that holds the certificate authority alone, as SSL_CERT_DIR wants it.
+_CA_FOLDER = _SECRETS / "ca"
+_PROMETHEUS = paths.STATE / "prometheus"
+_SHARED_PROMETHEUS = paths.ROOT / "prometheus"
+_TARGET_ENV = paths.STATE / "target.env"
 _BROKER = "AUTHZ_REDIS_URL"
 # In the target's variables: the hash of what it was started from.
 _BUILD = "TARGET_BUILD"
@@ -175,10 +179,10 @@ class HostRuntime:
             self._start_healthy("target")
 
     def target_started_with(self, build: TargetBuild | None, cores: Cores | None) -> bool:
-        return _start_variables(build, cores).items() <= read_target_env().items()
+        return _start_variables(build, cores).items() <= _read_target_variables().items()
 
     def target_build(self) -> RunningBuild:
-        return RunningBuild(build=read_target_env().get(_BUILD))
+        return RunningBuild(build=_read_target_variables().get(_BUILD))
 
     def process_ids(self) -> dict[str, int]:
         return {name: info["pid"] for name, info in self.supervisor.info().items() if info["pid"]}
@@ -208,7 +212,7 @@ class HostRuntime:
     ) -> DriverCommand:
         program = locust_program() if driver == "locust" else paths.BIN / driver
         # Beside the system's own authorities: the proxy's certificate is of this installation's.
-        host = {"SSL_CERT_DIR": str(CA_FOLDER), **token_file()}
+        host = {"SSL_CERT_DIR": str(_CA_FOLDER), **token_file()}
         if dashboard_port:
             host["K6_WEB_DASHBOARD_HOST"] = "127.0.0.1"
         argv = [str(program), *arguments]
@@ -235,12 +239,12 @@ class HostRuntime:
         missing = [name for name in wanted if name not in running]
         for name in missing:
             require_free_ports(self.settings, name)
-        make_secrets()
+        _make_secrets()
         return missing
 
     def _start(self, missing: Sequence[str], running: Sequence[str], wanted: Sequence[str]) -> None:
         """Starts what is missing beside what runs, and waits until what is wanted is healthy."""
-        write_scrape_targets(self.settings, [*running, *missing])
+        _write_scrape_targets(self.settings, [*running, *missing])
         with working(f"starting {', '.join(missing)}" if missing else "checking the stack"):
             for name in missing:
                 self.supervisor.start_program(name)
@@ -249,10 +253,10 @@ class HostRuntime:
             self._tell_target_of_broker()
 
     def _tell_target_of_broker(self) -> None:
-        before = read_target_env()
+        before = _read_target_variables()
         after = {**before, _BROKER: self._broker_url()}
         if before != after:
-            write_target_env(after)
+            _write_target_variables(after)
             say("restarting the target: it learns of the broker only at its start")
             self.supervisor.stop_program("target")
             self._start_healthy("target")
@@ -318,17 +322,17 @@ class HostRuntime:
             "TARGET_ADDRESS": self.settings.bind,
             "TARGET_PORT": self.settings.port("TARGET_PORT"),
             "TARGET_MANAGEMENT_PORT": self.settings.port("TARGET_MANAGEMENT_PORT"),
-            "AUTHZ_PRIVATE_KEY_FILE": SECRETS / "authz" / "private-key.pem",
-            "AUTHZ_PUBLIC_KEY_FILE": SECRETS / "authz" / "public-key.pem",
+            "AUTHZ_PRIVATE_KEY_FILE": _SECRETS / "authz" / "private-key.pem",
+            "AUTHZ_PUBLIC_KEY_FILE": _SECRETS / "authz" / "public-key.pem",
             _BROKER: self._broker_url() if broker else "",
         }
-        write_target_env(own | as_variables(settings))
+        _write_target_variables(own | as_variables(settings))
 
     def _prepare(self) -> None:
         stores = (_DATA / name for name in ("prometheus", "influxdb", "grafana"))
         for folder in (paths.STATE, paths.LOGS, *stores):
             folder.mkdir(parents=True, exist_ok=True)
-        write_prometheus_folder()
+        _write_prometheus_folder()
         _SETTINGS.write_text(json.dumps(self.settings.values))
 
     def _environment(self) -> dict[str, str]:
@@ -340,7 +344,7 @@ class HostRuntime:
             "LAB_STATE": str(paths.STATE),
             "LAB_LOGS": str(paths.LOGS),
             "LAB_DATA": str(_DATA),
-            "LAB_SECRETS": str(SECRETS),
+            "LAB_SECRETS": str(_SECRETS),
             "LAB_GRAFANA_HOME": str(find_grafana() or ""),
             "PROMETHEUS_URL": self.settings.url("PROMETHEUS_PORT"),
             "INFLUXDB_URL": self.settings.url("INFLUXDB_PORT"),
@@ -364,3 +368,59 @@ def _require_binding(cores: Cores | None) -> None:
             "taskset is not on PATH, and binds the target to its CPUs: install util-linux, or set "
             "TARGET_CPUS=none (compose/.env)"
         )
+
+
+def _write_prometheus_folder() -> None:
+    """Links prometheus.yml and rules/, with an empty targets/ beside them."""
+    shutil.rmtree(_PROMETHEUS, ignore_errors=True)
+    (_PROMETHEUS / "targets").mkdir(parents=True)
+    for shared in ("prometheus.yml", "rules"):
+        (_PROMETHEUS / shared).symlink_to(_SHARED_PROMETHEUS / shared)
+
+
+def _write_scrape_targets(settings: StackSettings, components: Sequence[str]) -> None:
+    """Rewrites the docker runtime's targets/ for these; a running Prometheus reads them at once."""
+    for source in sorted((_SHARED_PROMETHEUS / "targets" / "docker").glob("*.yml")):
+        groups = [
+            _on_host(group, settings)
+            for group in yaml.safe_load(source.read_text(encoding="utf-8"))
+            if group["labels"].get("component", "target") in components
+        ]
+        (_PROMETHEUS / "targets" / source.name).write_text(yaml.safe_dump(groups), encoding="utf-8")
+
+
+def _on_host(group: dict[str, Any], settings: StackSettings) -> dict[str, Any]:
+    """The same group at this machine's addresses, found by the port that the service has inside."""
+    ports = [int(address.rpartition(":")[2]) for address in group["targets"]]
+    # Once each: replicas are a matter of containers.
+    names = dict.fromkeys(settings.port_name_by_default(port) for port in ports)
+    return {**group, "targets": [f"{settings.bind}:{settings.port(name)}" for name in names]}
+
+
+def _make_secrets() -> None:
+    """Makes what is missing, and what soon ends, by the program that does so in Compose
+    (services/secrets). Raises LabError with the program's own line."""
+    _SECRETS.mkdir(mode=0o700, parents=True, exist_ok=True)
+    result = subprocess.run(
+        [str(paths.BIN / "spikelab-init"), "--folder", str(_SECRETS)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if result.returncode:
+        said = result.stderr.strip().splitlines()
+        raise LabError(f"no secrets: {said[-1] if said else result.returncode}")
+
+
+def _write_target_variables(values: Mapping[str, object]) -> None:
+    """Writes the variables that host/start-target reads at each start of the target."""
+    lines = [f"{name}={shlex.quote(str(value))}" for name, value in values.items()]
+    _TARGET_ENV.write_text("\n".join(lines) + "\n")
+
+
+def _read_target_variables() -> dict[str, str]:
+    """The variables of the target's last start; empty before the first."""
+    if not _TARGET_ENV.exists():
+        return {}
+    pairs = (word.partition("=") for word in shlex.split(_TARGET_ENV.read_text()))
+    return {name: value for name, _, value in pairs}
