@@ -1,10 +1,10 @@
-"""What the lab knows of a run while it goes, pushed to Prometheus every second.
+"""A run while it goes: what the lab knows of it, pushed to Prometheus every second, and progress
+on the console, a bar or, without a terminal, plain lines.
 
 The series carry `testid`, `driver` and, where it matters, `phase`: `lab_offered_rate`,
 `lab_slo_ok`, `lab_events_pending`, `lab_driver_cpu_cores`, `lab_driver_limited`.
 """
 
-# - A run while it goes: a bar with phase, rate and failures; plain lines without a terminal.
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress

@@ -1,6 +1,8 @@
-"""A finished run's figures: its judged steps, what the target went through, what is incomplete."""
+"""A finished run's figures: its judged steps, what the target went through, what is incomplete.
 
-# - Judged steps from what the driver said of the phases.
+A step is made from the summary of one phase, so several drivers' figures would be merged there.
+"""
+
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,12 +24,12 @@ from spikelab.stack.base import REPLICA
 from spikelab.stores import SETTLE_SECONDS, InfluxDB, Prometheus, gaps, settle
 from spikelab.target import ConnectionCapacity, TargetView, fill_resources
 
+TARGET_DIED = "the target died or was restarted during the run"
+
 
 def died(record: RunRecord) -> bool:
+    """Whether the target did in this run."""
     return TARGET_DIED in record.reasons
-
-
-TARGET_DIED = "the target died or was restarted during the run"
 
 
 @dataclass(frozen=True)
@@ -81,15 +83,14 @@ class RunFigures:
             step.component_cpu = _cores(components, step)
             self._record.steps.append(step)
         if self._influxdb:
-            owed = write_phases(self._record, self._influxdb)
-            if owed:
+            if owed := write_phases(self._record, self._influxdb):
                 self._warn(
                     f"InfluxDB took no write: {owed} phases of this run are kept and written by "
                     "the next ./lab run or ./lab runs that finds it up"
                 )
-        if self._influxdb and "influxdb" in self._record.sinks:
-            with self._incomplete("this run's record lacks its waves"):
-                self._fill_samples(self._influxdb)
+            if "influxdb" in self._record.sinks:
+                with self._incomplete("this run's record lacks its waves"):
+                    self._fill_samples(self._influxdb)
 
     def fill_target(
         self, view: TargetView | None, capacity: ConnectionCapacity | None, before: TargetBefore
@@ -184,33 +185,24 @@ def build_step(
     taken = max(window, (happened.ended - started).total_seconds())
     drain = max(0.0, taken - window - phase.jitter_seconds)
     length = window + drain
-    return Step(
-        name=phase.name,
-        phase=phase.name,
-        variant=variant,
-        repeat=repeat,
-        started=started,
-        ended=started + timedelta(seconds=taken),
-        offered_rate=plan.offered_rate(phase),
-        started_rate=_rate(happened.requests, window),
-        achieved_rate=_rate(happened.completed, length),
-        goodput=_rate(_within_slo(happened), length if plan.spike else window),
-        requests=happened.requests,
-        completed=happened.completed,
-        dropped=happened.dropped,
-        failures=happened.failures,
-        errors=happened.errors,
-        slow=happened.slow,
-        late_answers=happened.late_answers,
-        response_bytes_mean=happened.response_bytes_mean,
-        latency_seconds=happened.latency_seconds,
-        latency_mean_seconds=happened.latency_mean_seconds,
-        latency_with_failures_seconds=happened.latency_with_failures_seconds,
-        drain_seconds=round(drain, 3),
-        start_spread_seconds=happened.start_spread_seconds if plan.spike else None,
-        slo=plan.slo if phase.slo is None else phase.slo,
-        verdict="inconclusive",
-    )
+    counted = {name: value for name, value in happened if name in Step.model_fields}
+    measured = {
+        "started": started,
+        "ended": started + timedelta(seconds=taken),
+        "started_rate": _rate(happened.requests, window),
+        "achieved_rate": _rate(happened.completed, length),
+        "goodput": _rate(_within_slo(happened), length if plan.spike else window),
+        "drain_seconds": round(drain, 3),
+        "start_spread_seconds": happened.start_spread_seconds if plan.spike else None,
+    }
+    asked = {
+        "phase": phase.name,
+        "variant": variant,
+        "repeat": repeat,
+        "offered_rate": plan.offered_rate(phase),
+        "slo": plan.slo if phase.slo is None else phase.slo,
+    }
+    return Step(**{**counted, **measured, **asked}, verdict="inconclusive")
 
 
 def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> None:

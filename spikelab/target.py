@@ -1,7 +1,10 @@
-"""The lab's own target as it is seen from outside: its settings, queues and sockets, right now."""
+"""The lab's own target as it is seen from outside.
 
-# - What the target went through in a run, from Prometheus, over the run's own time range.
-# - What the lab's own target used during a step: processor, memory, open files, worker threads.
+Right now, read directly (`TargetView`): settings, queues and sockets, and bringing it to rest.
+Afterwards, from Prometheus: what it went through in a run (`connections`, `queue_wait`,
+`server_mean`) and what it used in a step (`fill_resources`).
+"""
+
 import math
 import time
 from collections.abc import Mapping, Sequence

@@ -2,10 +2,10 @@
 of, which of them are done, and what they answered.
 
 `docs/experiment.schema.json` is generated from these models. Written after every run, so that an
-experiment that was interrupted goes on from there.
+experiment that was interrupted goes on from there. A capacity search's `answer` is a
+`CapacityAnswer`.
 """
 
-# - What a capacity search found: the `answer` of its experiment.json.
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self

@@ -149,7 +149,12 @@ def test_history_is_written_again_from_results(lab: Lab, spike: dict[str, Any]) 
 
 
 def test_a_rebuild_without_an_answer_of_influxdb_is_one_line(lab: Lab) -> None:
-    result = lab.with_settings(INFLUXDB_PORT="1")("history", "rebuild")
+    influxd = process_of(lab, "influxd")
+    influxd.suspend()
+    try:
+        result = lab("history", "rebuild")
+    finally:
+        influxd.resume()
     assert result.returncode == 1
     (line,) = result.stderr.splitlines()
-    assert line.startswith("lab: InfluxDB at http://127.0.0.1:1 does not answer")
+    assert line.startswith(f"lab: InfluxDB at {lab.influxdb.url} does not answer")
