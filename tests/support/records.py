@@ -1,8 +1,10 @@
-"""Steps and run records in memory: a plain one, of which a test changes what it is about."""
+"""Steps, run records and drivers' summaries in memory: a plain one, of which a test changes what it
+is about."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from spikelab.drivers.base import PhaseSummary
 from spikelab.results.run import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
 
 START = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
@@ -52,3 +54,28 @@ def plain_record(*steps: Step, **changes: Any) -> RunRecord:
         "steps": list(steps),
     }
     return RunRecord(**{**figures, **changes})
+
+
+def plain_summary(seconds: float = 10.0, **changes: Any) -> PhaseSummary:
+    """What a driver says of the phase `one`, which began at START: 1,000 good answers."""
+    return PhaseSummary(
+        **{
+            "name": "one",
+            "begun": START,
+            "started": START,
+            "ended": START + timedelta(seconds=seconds),
+            "requests": 1000,
+            "completed": 1000,
+            "failures": 0,
+            "dropped": 0,
+            "errors": Errors(),
+            "slow": {},
+            "late_answers": 0,
+            "latency_seconds": Latency(),
+            "latency_mean_seconds": None,
+            "latency_with_failures_seconds": Latency(),
+            "start_spread_seconds": None,
+            "response_bytes_mean": None,
+            **changes,
+        }
+    )

@@ -5,10 +5,11 @@ from typing import Any
 import pytest
 
 from spikelab.drivers.process import Use
-from spikelab.judge import generator_limited, judge_by_bounds, judge_step, with_drops
+from spikelab.judge import generator_limited, judge_by_bounds, judge_step, spoiled, with_drops
 from spikelab.objectives import Verdict, parse_objective
+from spikelab.plans.model import Phase
 from spikelab.results.run import Latency, Step, StepGenerator
-from tests.support.records import plain_step
+from tests.support.records import plain_step, plain_summary
 
 RATE, SECONDS = 100.0, 10
 
@@ -217,3 +218,20 @@ def test_percentiles_with_drops_take_the_next_higher_known_one() -> None:
     # 2 % are infinite, so the 99th percentile is.
     assert with_drops(latency, 980, 20)["p99"] is None
     assert with_drops(latency, 980, 20)["p95"] == 4
+
+
+@pytest.mark.parametrize(
+    ("started", "reasons"),
+    [
+        (1000, []),
+        (999, ["spike: only 999 of 1,000 users started"]),
+        (995, ["spike: only 995 of 1,000 users started"]),
+    ],
+)
+def test_a_spike_is_valid_only_with_all_of_its_users(started: int, reasons: list[str]) -> None:
+    asked = Phase.model_validate(
+        {"name": "spike", "kind": "users", "value": 1000, "duration": "1m"}
+    )
+    assert spoiled(asked, plain_summary(name="spike", requests=started), spike=True) == reasons
+    # Users that go on for a time begin as the target lets them.
+    assert spoiled(asked, plain_summary(name="spike", requests=started), spike=False) == []

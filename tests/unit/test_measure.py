@@ -1,47 +1,20 @@
 """Steps from what a driver said of its phases."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from spikelab.drivers.base import PhaseSummary
 from spikelab.measure import build_step
 from spikelab.plans.model import Plan
-from spikelab.results.run import Errors, Latency
-
-START = datetime(2026, 1, 1, tzinfo=UTC)
+from tests.support.records import START, plain_summary
 
 
 def plan(**phase: Any) -> Plan:
     given = {"name": "one", "kind": "rate", "value": 100, "duration": "10s", **phase}
     return Plan.model_validate(
         {"name": "steps", "about": "", "script": "steady", "phases": [given], "slo": ["p95 < 1s"]}
-    )
-
-
-def happened(seconds: float, **changes: Any) -> PhaseSummary:
-    return PhaseSummary(
-        **{
-            "name": "one",
-            "begun": START,
-            "started": START,
-            "ended": START + timedelta(seconds=seconds),
-            "requests": 1000,
-            "completed": 1000,
-            "failures": 0,
-            "dropped": 0,
-            "errors": Errors(),
-            "slow": {},
-            "late_answers": 0,
-            "latency_seconds": Latency(),
-            "latency_mean_seconds": None,
-            "latency_with_failures_seconds": Latency(),
-            "start_spread_seconds": None,
-            "response_bytes_mean": None,
-            **changes,
-        }
     )
 
 
@@ -53,14 +26,14 @@ def test_goodput_leaves_out_what_failed_or_was_above_every_limit(
     slow: dict[str, int], goodput: float
 ) -> None:
     one = plan()
-    step = build_step(one.phases[0], happened(10.2, failures=100, slow=slow), one, None, 1)
+    step = build_step(one.phases[0], plain_summary(10.2, failures=100, slow=slow), one, None, 1)
     assert (step.goodput, step.slow, step.late_answers) == (goodput, slow, 0)
 
 
 def test_what_jitter_takes_is_no_drain() -> None:
     for jitter, ended, drain in (("2s", 12.5, 0.5), ("2s", 11.0, 0.0), (None, 12.5, 2.5)):
         one = plan(jitter=jitter)
-        step = build_step(one.phases[0], happened(ended), one, None, 1)
+        step = build_step(one.phases[0], plain_summary(ended), one, None, 1)
         assert (step.drain_seconds, step.started_rate) == (drain, 100.0)
         assert step.achieved_rate == pytest.approx(1000 / (10 + drain), abs=0.001)
         assert step.ended == START + timedelta(seconds=ended)

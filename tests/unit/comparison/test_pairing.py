@@ -1,5 +1,6 @@
 """What names mean on the command line, baselines, and the runs that a plan's comparison needs."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,7 @@ import pytest
 from spikelab import paths
 from spikelab.cli import imports
 from spikelab.comparison import experiment
-from spikelab.comparison.pairing import baselines, find_arm, mark_baseline, two_arms
+from spikelab.comparison.pairing import baselines, find_arm, mark_baseline, notes, two_arms
 from spikelab.comparison.verdict import ComparisonQuestion, compare_arms
 from spikelab.errors import UsageError
 from spikelab.plans.load import load_plan, plan_files
@@ -15,7 +16,7 @@ from spikelab.plans.model import Plan
 from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.run import all_records
 from spikelab.run import RunOptions
-from tests.support.comparison_runs import START, runs
+from tests.support.comparison_runs import START, arms, runs
 
 VEGETA = paths.ROOT / "tests" / "data" / "vegeta_sweep"
 
@@ -222,3 +223,17 @@ def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
         (3, 2),
         (4, 5),
     ]
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [("as-written", ["A ran before B in every repeat (order: as-written)"]), ("abba", [])],
+)
+def test_that_a_always_ran_before_b_is_said(order: str, said: list[str]) -> None:
+    assert notes(*arms(runs([0.1] * 2, "a"), runs([0.1] * 2, "b"), order)) == said
+
+
+def test_of_two_experiments_it_is_said_that_they_were_not_interleaved() -> None:
+    a, b = arms(runs([0.1] * 2, "a"), runs([0.1] * 2, "b"), "as-written")
+    (said,) = notes(a, replace(b, experiment="mine-2"))
+    assert said.startswith("A's and B's runs were not interleaved")
