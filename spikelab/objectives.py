@@ -5,6 +5,7 @@ The drivers read objectives as well (k6/lib/slo.js, locust/lib/slo.py): tests/da
 holds all three to one grammar.
 """
 
+import math
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -20,6 +21,16 @@ Verdict = Literal["pass", "fail", "inconclusive"]
 
 # The percentiles that a step's latency has, as shares.
 QUANTILES = {"p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99, "p99_9": 0.999, "max": 1.0}
+
+
+def reached_by(good: int, requests: int) -> set[str]:
+    """The percentiles of all requests that so many good answers reach; failures are above them."""
+    # Rounded: a share of a count is rarely a number that binary has exactly.
+    return {
+        key
+        for key, quantile in QUANTILES.items()
+        if math.ceil(round(quantile * requests, 6)) <= good
+    }
 
 
 def over_repeats(verdicts: Sequence[Verdict], needed: int) -> Verdict:

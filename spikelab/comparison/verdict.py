@@ -20,7 +20,7 @@ from spikelab.comparison.pairing import (
     show_place,
 )
 from spikelab.judge import with_drops
-from spikelab.objectives import QUANTILES
+from spikelab.objectives import QUANTILES, reached_by
 from spikelab.plans.model import CompareBy
 from spikelab.results.comparison import (
     Advice,
@@ -107,12 +107,7 @@ def _percentile(key: str) -> Callable[[Step], float | None]:
 def _lacking(printed: Mapping[str, float | None], step: Step) -> set[str]:
     """Percentiles that are null though good answers reach them: an imported report may not print
     all. Null is infinite else."""
-    good = step.requests - step.failures
-    return {
-        name
-        for name, quantile in QUANTILES.items()
-        if printed[name] is None and math.ceil(round(quantile * step.requests, 6)) <= good
-    }
+    return {name for name in reached_by(step.good, step.requests) if printed[name] is None}
 
 
 def _failures(step: Step) -> float | None:

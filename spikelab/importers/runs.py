@@ -6,7 +6,6 @@ known by its content and its name, so that reading it again finds the record tha
 """
 
 import hashlib
-import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +18,7 @@ from spikelab.errors import UsageError, printable
 from spikelab.experiments import sweep
 from spikelab.importers.common import Format, Report, ReportError
 from spikelab.judge import judge_run, judge_step
-from spikelab.objectives import QUANTILES, Objective
+from spikelab.objectives import Objective, reached_by
 from spikelab.results.experiment import CellState, ExperimentState, read_state
 from spikelab.results.run import (
     IMPORTED,
@@ -284,14 +283,8 @@ def _with_failures(report: Report) -> Latency:
 
     With fewer failures the exact value is somewhat higher; a report does not hold it.
     """
-    good = report.requests - report.failures
-    printed = report.latency_seconds.model_dump()
-    return Latency(
-        **{
-            key: printed[key] if math.ceil(round(quantile * report.requests, 6)) <= good else None
-            for key, quantile in QUANTILES.items()
-        }
-    )
+    reached = reached_by(report.requests - report.failures, report.requests)
+    return Latency(**report.latency_seconds.model_dump(include=reached))
 
 
 def _find(path: Path, format_: Format) -> list[ReportSource]:
