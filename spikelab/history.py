@@ -174,7 +174,7 @@ def run_line(record: RunRecord, confidence: str | None = None) -> str:
             "dropped": totals.dropped,
             "success": totals.success,
             "achieved_rate": totals.achieved_rate,
-            **_latencies(totals.latency),
+            **_latencies(totals.latency_seconds),
         }
     fields: Fields = {
         "run": record.testid,

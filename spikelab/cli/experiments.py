@@ -47,7 +47,6 @@ from spikelab.experiments.sweep import ORDERS, Changes, new_sweep, run_sweep
 from spikelab.history import write_confidence
 from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.model import Plan
-from spikelab.report.tables import show_capacity, show_comparison, show_sweep
 from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.experiment import CapacityAnswer, ExperimentState
 from spikelab.run import RunOptions
@@ -106,7 +105,7 @@ def sweep(
     finally:
         # What there is, also when it was stopped.
         if any(cell.done for cell in state.cells):
-            show_sweep(state)
+            output.show_sweep(state)
             if json_file is not None:
                 _write_experiment(json_file, state)
     say_experiment(runtime, state)
@@ -176,7 +175,7 @@ def capacity(
     finally:
         # What there is, also when it was stopped.
         if state.answer:
-            show_capacity(CapacityAnswer.model_validate(state.answer), list(state.records()))
+            output.show_capacity(CapacityAnswer.model_validate(state.answer), list(state.records()))
         if json_file is not None and state.cells:
             _write_experiment(json_file, state)
     say_experiment(runtime, state)
@@ -316,7 +315,7 @@ def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoRe
         path = record.save()
         if influxdb:
             write_confidence(record, InfluxDB(influxdb))
-        show_comparison(record)
+        output.show_comparison(record)
         out.print(f"comparison {paths.shown(path)}")
         say_report(record.comparison)
     if json_file is not None:

@@ -15,7 +15,6 @@ from spikelab.experiments import sweep
 from spikelab.importers import FORMATS
 from spikelab.importers.runs import import_reports
 from spikelab.objectives import Objective, parse_objective
-from spikelab.report.tables import show_rates, show_runs
 from spikelab.results.run import RunRecord
 from spikelab.units import plural
 
@@ -51,7 +50,7 @@ def run(format_name: str, path: Path, slo: Sequence[str], json_file: Path | None
     if objectives:
         _show_rates(records, json_file)
     else:
-        show_runs(records)
+        output.show_runs(records)
 
 
 def _objectives(slo: Sequence[str]) -> list[Objective]:
@@ -64,7 +63,6 @@ def _objectives(slo: Sequence[str]) -> list[Objective]:
 def _show_rates(records: Sequence[RunRecord], json_file: Path | None) -> None:
     """Which rates were held, as a table and, where it is asked for, as JSON."""
     held = sweep.answer(records)
-    rates = sweep.by_variant(step for record in records for step in record.steps)
-    show_rates(rates, held.variants, predicted={})
+    output.show_rates(records, held.variants)
     if json_file is not None:
         write_result(json_file, held.model_dump())

@@ -1,17 +1,24 @@
-"""How commands that run load end: links, the report, the exit code."""
+"""How commands that run load end: what they found as tables on the console, the result for a
+program to read (`--json`), links into Grafana, the report, the exit code."""
 
-# - `--json FILE`: the result for a program to read, in a file, or printed where FILE is `-`.
-# - Deep links into Grafana.
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
 from spikelab import console, paths
+from spikelab.comparison.pairing import show_place
 from spikelab.console import out, warn
 from spikelab.errors import EXIT_FAILED, EXIT_INCONCLUSIVE, EXIT_OK, EXIT_SLO_MISSED, UsageError
-from spikelab.results.experiment import FILE, ExperimentState
+from spikelab.experiments.sweep import HeldRates, answer, only_rates_differ
+from spikelab.prediction.check import as_predicted, predicted_rates
+from spikelab.report import experiment_tables, run_tables
+from spikelab.report.sentences import held_sentence, search_sentence
+from spikelab.report.steps import curves_of_variants
+from spikelab.report.tables import print_table
+from spikelab.results.comparison import ComparisonRecord
+from spikelab.results.experiment import FILE, CapacityAnswer, ExperimentState
 from spikelab.results.run import RunRecord, json_text, write_json
 from spikelab.stack.base import Runtime
 
@@ -25,6 +32,66 @@ def exit_code(records: Iterable[RunRecord]) -> int:
     if "fail" in verdicts:
         return EXIT_SLO_MISSED
     return EXIT_INCONCLUSIVE if "inconclusive" in verdicts else EXIT_OK
+
+
+def show_results(records: Sequence[RunRecord]) -> None:
+    """One column a run, so that several stand side by side; before it each run's phases."""
+    for record in records:
+        if len(record.steps) > 1:
+            out.print(f"{run_tables.name_in_result(record)}:")
+            print_table(run_tables.phases(record.steps))
+    print_table(run_tables.result(records))
+
+
+def show_runs(records: Sequence[RunRecord]) -> None:
+    """A row a run."""
+    print_table(run_tables.run_list(records))
+
+
+def show_sweep(state: ExperimentState) -> None:
+    """By rate where rates are all that differs; else a row a run, and spikes beside predictions."""
+    records = list(state.records())
+    if only_rates_differ(records):
+        show_rates(records, answer(records).variants)
+    elif records:
+        print_table(experiment_tables.cells(state))
+        if predictions := run_tables.predictions_by_difference(records):
+            print_table(predictions)
+            out.print(as_predicted([record for record in records if record.prediction]))
+
+
+def show_rates(records: Sequence[RunRecord], answers: Mapping[str, HeldRates]) -> None:
+    """A row a rate of each variant, then what each variant holds, in a line."""
+    figures = ("started/s", "achieved/s", "success", "p95")
+    print_table(experiment_tables.rates(curves_of_variants(records), *figures))
+    predicted = predicted_rates(records)
+    for variant, held in answers.items():
+        out.print(f"{variant or 'it'}: {held_sentence(held, predicted.get(variant))}")
+
+
+def show_capacity(answer: CapacityAnswer, records: Sequence[RunRecord]) -> None:
+    """A row a step, then the answer in a line. `records`: of its runs."""
+    print_table(experiment_tables.search_by_value(answer))
+    out.print(search_sentence(answer, records))
+    if answer.overload:
+        out.print(str(answer.overload))
+
+
+def show_comparison(record: ComparisonRecord) -> None:
+    """A row a metric and place; then what spoiled pairs, and what it means, in a line."""
+    out.print(f"A  {record.a.name}\nB  {record.b.name}")
+    print_table(experiment_tables.metrics(record, "A", "B"))
+    for result in record.results:
+        if result.reason:
+            out.print(f"why        {experiment_tables.metric_at_place(result)}: {result.reason}")
+    for each in record.left_out:
+        where = " ".join(filter(None, [show_place(each.place), f"#{each.repeat}"]))
+        out.print(f"left out   {where}: {each.reason}")
+    for note in record.notes:
+        out.print(f"note       {note}")
+    if noise := experiment_tables.noise(record):
+        print_table(noise)
+    out.print(record.summary)
 
 
 def say_experiment(runtime: Runtime, state: ExperimentState) -> None:

@@ -1,4 +1,5 @@
-"""The commands for runs: demo, run, runs, plans."""
+"""The commands that run one plan or list what there is: run, runs, plans, and demo, a spike whose
+fate one Tomcat setting decides."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,14 +30,16 @@ from spikelab.console import out, say
 from spikelab.errors import LabError
 from spikelab.experiments.session import close_abandoned
 from spikelab.experiments.sweep import each_variant, run_each
-from spikelab.plans.load import load_plan
-from spikelab.report import tables
+from spikelab.plans.estimate import estimate
+from spikelab.plans.load import load_plan, plan_files
+from spikelab.report.tables import Marked, Table, print_table
 from spikelab.results.run import RunRecord, all_records
 from spikelab.run import RunOptions
 from spikelab.stack import current
 from spikelab.stack.base import Runtime
 from spikelab.stack.locks import going_run, no_run
 from spikelab.stores import InfluxDB
+from spikelab.units import show_value
 
 
 @command("demo")
@@ -84,7 +87,7 @@ def _finish(runtime: Runtime, runs: Iterator[RunRecord], json_file: Path | None)
 
 
 def _show(runtime: Runtime, records: list[RunRecord], json_file: Path | None) -> None:
-    tables.show_results(records)
+    output.show_results(records)
     grafana = runtime.endpoints().grafana
     for record in records:
         if grafana:
@@ -108,7 +111,7 @@ def runs() -> None:
     with no_run() as idle:
         if idle:
             close_abandoned(current().endpoints().influxdb)
-    tables.show_runs(list(all_records()))
+    output.show_runs(list(all_records()))
     for plan, name in baselines().items():
         out.print(f"baseline of {plan}: {name}")
 
@@ -130,4 +133,16 @@ def rebuild_history() -> None:
 @command("plans")
 def plans() -> None:
     """List the ready plans."""
-    tables.show_plans()
+    rows = [row for name in plan_files() for row in _plan_rows(name)]
+    print_table(Table("Plans", ("plan", "takes", "what it does, and how to change it"), rows))
+
+
+def _plan_rows(name: str) -> Iterator[tuple[str, str, str]]:
+    plan = load_plan(name)
+    yield name, str(estimate(plan)), plan.about
+    for preset, what in plan.presets.items():
+        takes = str(estimate(load_plan(name, preset=preset)))
+        yield "", Marked(takes, "aside"), Marked(f"--preset {preset}: {what.about}", "aside")
+    if plan.parameters:
+        values = [f"{key}={show_value(each.default)}" for key, each in plan.parameters.items()]
+        yield "", "", Marked(f"--set {' '.join(values)}", "aside")

@@ -12,7 +12,7 @@ from spikelab.console import out, say, warn
 from spikelab.doctor import run
 from spikelab.errors import EXIT_FAILED, EXIT_OK, LabError, RunInterruptedError, UsageError
 from spikelab.history import VARIABLE, forget_raw_samples, require_age
-from spikelab.report import tables
+from spikelab.report.tables import Marked, Meaning, Table, print_table
 from spikelab.settings import COMPONENTS, load_stack_settings
 from spikelab.stack import choose, current, remember
 from spikelab.stack.base import Runtime
@@ -88,11 +88,20 @@ def down() -> None:
     say("stopped" if current().down() else "nothing was running")
 
 
+# Every other state is that of a component that should run.
+_STATES: dict[str, Meaning] = {"running": "good", "stopped": "aside"}
+
+
 @command("status")
 def status() -> None:
     """Show every component's state; exit 1 when one that was started has died."""
     components = current().status()
-    tables.show_status(components)
+    columns = ("component", "state", "address", "")
+    rows = [
+        (c.name, Marked(c.state, _STATES.get(c.state, "bad")), c.address, c.detail)
+        for c in components
+    ]
+    print_table(Table("Components", columns, rows))
     if going := going_run():
         say(f"run {going}")
     if any(component.state not in ("running", "starting", "stopped") for component in components):

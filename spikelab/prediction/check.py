@@ -218,18 +218,18 @@ def _last_answer(expected: Prediction, step: Step) -> PredictionCheck:
     failed."""
     least, most = expected.last_answer_least_seconds, expected.last_answer_most_seconds
     shown = "no good answer" if least is None else f"{show_seconds(least)} to {show_seconds(most)}"
-    measured = last_good_seconds(step, step.good)
+    measured = last_good_seconds(step)
     if measured is None or least is None or most is None:
         # Without raw samples the last answer of a run with failures is not known.
         return PredictionCheck("last answer", shown, "" if step.good else "no good answer", None)
     return PredictionCheck("last answer", shown, show_seconds(measured), least <= measured <= most)
 
 
-def last_good_seconds(step: Step, good: int) -> float | None:
+def last_good_seconds(step: Step) -> float | None:
     """When the last good answer came, in seconds since the start; None where that is not known."""
     if step.last_good_seconds is not None:
         return step.last_good_seconds
-    if good and not step.failures:
+    if step.good and not step.failures:
         return step.seconds
     return None
 

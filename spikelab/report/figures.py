@@ -20,7 +20,7 @@ from spikelab.comparison.pairing import show_place
 from spikelab.comparison.verdict import called, label
 from spikelab.objectives import Objective, Verdict, parse_objective
 from spikelab.prediction.check import checks
-from spikelab.report import words
+from spikelab.report.steps import name_of_step
 from spikelab.report.style import (
     INK,
     LIMIT_LINE,
@@ -641,7 +641,7 @@ _SPREAD_COLOURS: dict[Verdict, Colour] = {
 
 def by_cell(records: Sequence[RunRecord], slo: Sequence[str]) -> list[Figure]:
     """Success and p95 of every step, a row a cell."""
-    points = [(words.cell_of(record, step), step) for record in records for step in record.steps]
+    points = [(name_of_step(record, step), step) for record in records for step in record.steps]
     rows = numbered(name for name, _ in points)
     if len(rows) > _MOST_NAMED:
         return []

@@ -4,18 +4,9 @@ JUnit XML. They read the results folder alone, never a store.
 What is heavy (matplotlib, Jinja2) is imported when a report is made.
 """
 
-# - The report as one HTML page that needs nothing beside it: no script, no request, no font.
-# - The report as Markdown, short enough for the summary of a CI job.
-# - A row a run as CSV, in the form that Apache Otava's CSV importer reads (docs/report.md).
-#   Otava converts every column that it is told to read as a metric: one without a value would
-#   stop it, so a run that is no result has no row, and what was not measured is empty.
-# - The report as JUnit XML: a test case for each objective of each step. A missed objective is
-#   a failure. A step that decided nothing is skipped: it is no fault of the service; nor is a
-#   run that was not made. A run that is no result is an error, unless another one of its cell
-#   is.
 import csv
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from io import StringIO
@@ -26,7 +17,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 from markupsafe import Markup
 
 from spikelab.prediction.check import predicted_rates
-from spikelab.report import words
+from spikelab.report.content import Content, capacity_of, content
 from spikelab.report.figures import (
     by_cell,
     errors_by_class,
@@ -36,10 +27,10 @@ from spikelab.report.figures import (
     predicted,
     search,
 )
-from spikelab.report.sentences import content
+from spikelab.report.sentences import SIGNS
+from spikelab.report.steps import ObjectiveCheck, checks, curves, name_of_step
 from spikelab.report.style import Figure
-from spikelab.report.tables import SIGNS, Content, ReportTable, capacity_of, searching
-from spikelab.report.words import ObjectiveCheck, checks, curves
+from spikelab.report.tables import Table, meaning_of
 from spikelab.results.lookup import Subject, find
 from spikelab.results.run import RunRecord, Step, Totals, write_whole
 from spikelab.series import load_series
@@ -75,12 +66,6 @@ def rendered(subject: Subject, format_name: str) -> str:
     raise ValueError(format_name)
 
 
-# Words of cells that are coloured like verdicts.
-_MARKS = {
-    **dict.fromkeys(("pass", "held", "better", "equivalent"), "good"),
-    **dict.fromkeys(("fail", "failed", "invalid", "worse"), "bad"),
-    **dict.fromkeys(("inconclusive", "not reached"), "open"),
-}
 _FOLDER = Path(__file__).parent / "templates"
 
 
@@ -92,7 +77,7 @@ def html(subject: Subject) -> str:
         report=said,
         meaning=meaning,
         sign=sign,
-        marks=_MARKS,
+        meaning_of=meaning_of,
         figures=[(figure, Markup(figure.svg)) for figure in figures(subject)],
         css=Markup((_FOLDER / "page.css").read_text(encoding="utf-8")),
     )
@@ -120,8 +105,10 @@ def figures(subject: Subject) -> list[Figure]:
     if not subject.records:
         return []
     if answer := capacity_of(subject):
-        searched = replace(subject, records=searching(subject, answer))
-        return [*search(answer), *_of_runs(searched)]
+        # The search itself, without the overload after it.
+        steps = {step.testid for step in answer.steps}
+        searched = tuple(record for record in subject.records if record.testid in steps)
+        return [*search(answer), *_of_runs(replace(subject, records=searched))]
     if subject.kind == "run":
         return _of_run(subject)
     return _of_runs(subject)
@@ -181,7 +168,7 @@ def markdown(subject: Subject) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _table(table: ReportTable) -> list[str]:
+def _table(table: Table) -> list[str]:
     rows = [list(row) for row in table.rows]
     columns = list(table.columns) or [""] * len(rows[0])
     places = ["---:" if place in table.numbers else "---" for place in range(len(columns))]
@@ -208,7 +195,7 @@ _Column = Callable[[RunRecord, Totals], Cell]
 
 
 def _latency(name: str) -> _Column:
-    return lambda record, totals: getattr(totals.latency, name)
+    return lambda record, totals: getattr(totals.latency_seconds, name)
 
 
 def _mean(of: Callable[[Step], float | None]) -> _Column:
@@ -235,8 +222,8 @@ COLUMNS: dict[str, _Column] = {
     "driver": lambda record, totals: record.driver,
     "variant": lambda record, totals: record.variant,
     "repeat": lambda record, totals: record.steps[0].repeat,
-    "values": lambda record, totals: words.listed(record.values),
-    "labels": lambda record, totals: words.listed(record.labels),
+    "values": lambda record, totals: _listed(record.values),
+    "labels": lambda record, totals: _listed(record.labels),
     # Otava's own names for these two.
     "commit": lambda record, totals: record.labels.get("commit"),
     "branch": lambda record, totals: record.labels.get("branch"),
@@ -269,6 +256,10 @@ def rows_of(subject: Subject) -> str:
             totals = Totals.of(record.steps)
             writer.writerow([_cell(of(record, totals)) for of in COLUMNS.values()])
     return file.getvalue()
+
+
+def _listed(values: Mapping[str, object]) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 def _cell(value: Cell) -> str:
@@ -310,7 +301,7 @@ def _decided(subject: Subject) -> Iterator[TestCase]:
 
 def _step(record: RunRecord, step: Step) -> Iterator[TestCase]:
     seconds = step.seconds
-    name = words.cell_of(record, step) + (f" #{step.repeat}" if step.repeat > 1 else "")
+    name = name_of_step(record, step) + (f" #{step.repeat}" if step.repeat > 1 else "")
     for check in checks(step) or [ObjectiveCheck("no objective", "met", "")]:
         case = TestCase(
             _junit_safe(f"{name}: {check.name}"), _junit_safe(record.plan), round(seconds, 3)

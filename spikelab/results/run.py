@@ -421,7 +421,7 @@ def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
 
 @dataclass(frozen=True)
 class Totals:
-    """Counts added up; `latency` (seconds, of good answers) has each percentile's highest, as
+    """Counts added up; `latency_seconds` (of good answers) has each percentile's highest, as
     percentiles cannot be averaged. `achieved_rate`: completed a second of the time in which steps
     ran, pauses left out. None: not measured."""
 
@@ -430,7 +430,7 @@ class Totals:
     failures: int
     dropped: int
     achieved_rate: float | None
-    latency: Latency
+    latency_seconds: Latency
 
     @classmethod
     def of(cls, steps: Sequence[Step]) -> Self:
@@ -443,7 +443,7 @@ class Totals:
             failures=sum(step.failures for step in steps),
             dropped=sum(step.dropped for step in steps),
             achieved_rate=completed / seconds if seconds else None,
-            latency=_worst(step.latency_seconds for step in steps),
+            latency_seconds=_worst(step.latency_seconds for step in steps),
         )
 
     @property

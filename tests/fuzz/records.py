@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spikelab import paths
-from spikelab.cli.output import dashboard_url
+from spikelab.cli import output
 from spikelab.comparison import pairing, verdict
 from spikelab.comparison.experiment import QuestionOptions
 from spikelab.errors import UsageError
 from spikelab.experiments.session import close_abandoned
 from spikelab.history import run_line, step_line
-from spikelab.report import tables
+from spikelab.report.content import capacity_of
 from spikelab.report.formats import rendered
-from spikelab.report.tables import capacity_of, show_capacity, show_comparison
 from spikelab.results.experiment import all_states
 from spikelab.results.lookup import Subject, find
 from spikelab.results.run import RunRecord, all_records
@@ -115,9 +114,9 @@ def _check_run(name: str, data: bytes) -> bool:
         record = next(all_records())
         lines = [run_line(record), *(step_line(record, step) for step in record.steps)]
         assert not any("\n" in line for line in lines)
-        tables.show_runs([record])
-        tables.show_results([record])
-        dashboard_url("http://127.0.0.1:3000", record)
+        output.show_runs([record])
+        output.show_results([record])
+        output.dashboard_url("http://127.0.0.1:3000", record)
     if sampled(data, _COMPARISONS):
         _compare(name)
     return True
@@ -139,7 +138,7 @@ def _compare(name: str) -> None:
         )
         record.save().unlink()
         record.folder.rmdir()
-        show_comparison(record)
+        output.show_comparison(record)
     except UsageError as error:
         assert str(error).isprintable()
 
@@ -153,9 +152,9 @@ def _check_experiment(name: str, data: bytes) -> bool:
     (state,) = states
     _report(subject, data)
     if sampled(data, _TABLES):
-        tables.show_sweep(state)
+        output.show_sweep(state)
         if found := capacity_of(subject):
-            show_capacity(found, subject.records)
+            output.show_capacity(found, subject.records)
         close_abandoned(None)
         assert next(all_states()).state != "going"
     if sampled(data, _COMPARISONS):
@@ -171,7 +170,7 @@ def _check_comparison(name: str, data: bytes) -> bool:
     assert subject.comparison
     _report(subject, data)
     if sampled(data, _TABLES):
-        show_comparison(subject.comparison)
+        output.show_comparison(subject.comparison)
     return True
 
 

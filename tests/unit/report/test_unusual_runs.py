@@ -10,10 +10,13 @@ from xml.etree import ElementTree
 import pytest
 
 from spikelab import paths, series, signals
-from spikelab.report import sentences, style, tables
+from spikelab.cli import output
+from spikelab.report import sentences, style
+from spikelab.report.content import limits, method, runs_table
 from spikelab.report.figures import by_cell, predicted
 from spikelab.report.formats import FORMATS, rendered
-from spikelab.report.tables import settings, show_sweep
+from spikelab.report.steps import curves
+from spikelab.report.target_tables import target_tables
 from spikelab.results.comparison import ComparisonRecord, Side
 from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.lookup import Subject, find
@@ -78,7 +81,7 @@ def test_settings_of_runs_without_variants_are_set_side_by_side() -> None:
         run(number, answered(), target=tomcat(TOMCAT_MAX_THREADS=threads))
         for number, threads in enumerate((100, 500))
     ]
-    table = settings(records)[0]
+    table = target_tables(records)[0]
     assert table.title == "Settings that differ between the runs"
     assert list(table.columns) == ["run", "TOMCAT_MAX_THREADS"]
     shown = [tuple(row) for row in table.rows]
@@ -95,7 +98,7 @@ def test_settings_of_a_variant_are_named_by_what_was_swept() -> None:
         )
         for number, (threads, rate) in enumerate([(100, 1), (100, 2), (500, 1), (500, 2)])
     ]
-    rows = settings(records)[0].rows
+    rows = target_tables(records)[0].rows
     assert [row[0] for row in rows] == ["on threads=100", "on threads=500", "default"]
 
 
@@ -104,7 +107,7 @@ def test_settings_that_variants_share_stand_once() -> None:
         run(number, answered(variant=variant), target=tomcat(TOMCAT_MAX_THREADS=threads))
         for number, (variant, threads) in enumerate([("a", 100), ("b", 100), ("c", 500)])
     ]
-    table = settings(records)[0]
+    table = target_tables(records)[0]
     assert list(table.columns) == ["variant", "TOMCAT_MAX_THREADS"]
     assert [row[0] for row in table.rows] == ["a, b", "c", "default"]
 
@@ -116,11 +119,11 @@ def test_builds_of_the_target_are_named_where_they_differ() -> None:
         run(0, answered(variant="off"), target=plain),
         run(1, answered(variant="off-3"), target=replicas),
     ]
-    table = settings(records)[-1]
+    table = target_tables(records)[-1]
     assert table.title == "Builds of the target that differ between the runs"
     rows = [(row[0], row[2]) for row in table.rows]
     assert rows == [("off", MISSING), ("off-3", "docker-compose.replicas.yml")]
-    assert not any("Builds" in table.title for table in settings(records[:1]))
+    assert not any("Builds" in table.title for table in target_tables(records[:1]))
 
 
 def phases(number: int, slow: str = "") -> RunRecord:
@@ -134,7 +137,7 @@ def phases(number: int, slow: str = "") -> RunRecord:
 
 def test_phases_at_one_rate_are_no_repeats_of_it() -> None:
     subject = saved(phases(1, slow="tunnel"), phases(2, slow="tunnel"))
-    table = tables.rates_key(subject.records)
+    table = runs_table(subject.records)
     assert table
     assert table.columns[0] == "phase"
     assert [(row[0], row[-1]) for row in table.rows] == [("bare", "held"), ("tunnel", "failed")]
@@ -168,7 +171,7 @@ def test_held_rates_stand_beside_what_the_threads_can_answer(
     few = "holds 200/s; no tested rate failed; 150/s predicted from threads and service time"
     assert f"Few {few}. Many " in sentences.of_runs(subject)[1]
     assert subject.state
-    show_sweep(subject.state)
+    output.show_sweep(subject.state)
     assert f"few: {few}\n" in capsys.readouterr().out
     page = rendered(subject, "html")
     assert "Dotted upright: what is predicted" in page
@@ -185,7 +188,7 @@ def test_held_rates_stand_beside_what_the_threads_can_answer(
 
 def test_runs_of_one_rate_with_other_values_are_no_repeats_of_it() -> None:
     records = [run(n, answered(), values={"threads": n}) for n in (1, 2)]
-    assert tables.rates_key(records) is None
+    assert curves(records) is None
     assert "threads=1" in rendered(saved(*records), "md").replace("\\", "")
 
 
@@ -214,7 +217,7 @@ def test_the_last_answer_is_the_last_good_one(last: float | None, shown: str) ->
     subject = only(spike(last_good_seconds=last))
     _, sentence = sentences.of_run(subject)
     assert (shown in sentence) if shown else ("came after" not in sentence)
-    table = tables.cells_key(subject.records)
+    table = runs_table(subject.records)
     assert table
     cell = table.rows[0][list(table.columns).index("last good answer")]
     assert cell == ("12.5 s" if last else "–")
@@ -285,13 +288,13 @@ def test_a_comparison_does_not_count_runs_that_are_no_result() -> None:
     subject = comparison(run(1, answered()), run(2, answered()), spoiled)
     assert [record.testid for record in subject.spoiled] == [spoiled.testid]
     assert len(subject.records) == 2
-    assert any("A is a (1 run), B is b (1 run)." in said for said in sentences.method(subject))
-    assert f"{spoiled.testid} is no result: the target died" in sentences.limits(subject)
+    assert any("A is a (1 run), B is b (1 run)." in said for said in method(subject))
+    assert f"{spoiled.testid} is no result: the target died" in limits(subject)
 
 
 def test_without_an_objective_it_says_what_passed() -> None:
     subject = only(run(1, answered()))
-    said = " ".join(sentences.method(subject))
+    said = " ".join(method(subject))
     assert "No objective was given: a step passes when it started 98 % of its offered rate" in said
     assert "nothing is passed" not in said
     several = only(run(2, answered(name="a"), answered(name="b", rate=200.0)))

@@ -1,7 +1,9 @@
-"""Figures in words, the same in every format."""
+"""Judged steps as a report names them, sets them side by side and says what they missed.
 
-# - Steps as curves over their offered rates: what are repeats of one rate, and what is not.
-# - What a step missed: one line for each objective, and for what judging asks besides them.
+Steps of several runs are either repeats of rates, and then curves over these, or stand each for
+itself.
+"""
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -14,16 +16,7 @@ from spikelab.results.run import RunRecord, Step
 from spikelab.units import show_rate, show_seconds, show_success
 
 
-def listed(values: Mapping[str, object]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items())
-
-
-def joined(words: Sequence[str]) -> str:
-    """``a, b and c``"""
-    return " and ".join(filter(None, [", ".join(words[:-1]), words[-1]])) if words else ""
-
-
-def cell_of(record: RunRecord, step: Step) -> str:
+def name_of_step(record: RunRecord, step: Step) -> str:
     """What a step was run with: variant, values, and its own name where a run has several."""
     parts = [step.variant or "", show_place(record.values)]
     if len(record.steps) > 1 or (step.offered_rate is not None and not record.values):
@@ -31,10 +24,10 @@ def cell_of(record: RunRecord, step: Step) -> str:
     return " ".join(filter(None, parts)) or step.name
 
 
-def run_of(record: RunRecord) -> str:
-    """What a whole run was made with: as `cell_of`, without the names of several steps."""
+def name_of_run(record: RunRecord) -> str:
+    """What a whole run was made with: as `name_of_step`, without the names of several steps."""
     if len(record.steps) == 1:
-        return cell_of(record, record.steps[0])
+        return name_of_step(record, record.steps[0])
     parts = [record.variant, show_place(record.values)]
     return " ".join(filter(None, parts)) or record.testid
 
@@ -52,12 +45,17 @@ class Curves:
         return any(len(tried) > 1 for tried in self.rates.values())
 
 
+def curves_of_variants(records: Sequence[RunRecord]) -> Curves:
+    """Of runs that differ in nothing but their rates."""
+    variants = by_variant(step for record in records for step in record.steps)
+    return Curves("variant" if any(variants) else "", variants)
+
+
 def curves(records: Sequence[RunRecord]) -> Curves | None:
     """None where runs differ in something else than rates and phases: they are no repeats, and
     stand each for itself."""
     if only_rates_differ(records):
-        variants = by_variant(step for record in records for step in record.steps)
-        return Curves("variant" if any(variants) else "", variants)
+        return curves_of_variants(records)
     found: dict[str, Rates] = {}
     named = False
     for phase, own in _by_phase(records).items():
