@@ -1,6 +1,8 @@
-"""The host runtime: the stack as plain processes under supervisord, all of it below .lab/. What the
-programs read is written here too: Prometheus' folder, the secrets of this installation, the target's
-variables."""
+"""The host runtime: the stack as plain processes under supervisord, all of it below .lab/.
+
+What its programs read is written here too: Prometheus' folder, the secrets of this installation,
+the target's variables.
+"""
 
 import json
 import shlex
