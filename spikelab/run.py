@@ -27,7 +27,8 @@ from spikelab.judge import generator_limited, judge_run
 from spikelab.live import LiveRun, RunProgress
 from spikelab.machine import host_record, most_users
 from spikelab.measure import RunFigures, TargetBefore
-from spikelab.plans.model import Plan, Variant
+from spikelab.plans.model import Plan
+from spikelab.plans.studies import Variant
 from spikelab.prediction.check import fill_prediction
 from spikelab.results.run import (
     Connections,

@@ -24,7 +24,8 @@ from spikelab.plans.load import (
     plan_files,
     split_assignment,
 )
-from spikelab.plans.model import CompareBy, Plan, combinations
+from spikelab.plans.model import Plan
+from spikelab.plans.studies import CompareBy, combinations
 from spikelab.results.comparison import ComparisonRecord, MetricName
 from spikelab.results.experiment import ExperimentState
 from spikelab.run import RunOptions

@@ -21,7 +21,7 @@ from spikelab.comparison.pairing import (
 )
 from spikelab.judge import with_drops
 from spikelab.objectives import QUANTILES, reached_by
-from spikelab.plans.model import CompareBy
+from spikelab.plans.studies import CompareBy
 from spikelab.results.comparison import (
     Advice,
     ComparisonRecord,

@@ -22,7 +22,8 @@ from spikelab.objectives import (
     parse_objective,
 )
 from spikelab.plans.load import changed, plan_of
-from spikelab.plans.model import CapacitySearch, Phase, Plan
+from spikelab.plans.model import Phase, Plan
+from spikelab.plans.studies import CapacitySearch
 from spikelab.results.experiment import (
     CapacityAnswer,
     CapacityStep,

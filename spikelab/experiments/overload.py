@@ -12,7 +12,8 @@ from spikelab.experiments.session import ExperimentSession
 from spikelab.measure import died
 from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.load import changed
-from spikelab.plans.model import Overload, Plan
+from spikelab.plans.model import Plan
+from spikelab.plans.studies import Overload
 from spikelab.results.experiment import CellState, OverloadAnswer, OverloadOutcome
 from spikelab.results.run import RunRecord, Scalar, Step, read_record
 from spikelab.series import Series, load_series

@@ -18,7 +18,8 @@ from spikelab.experiments.session import TRIES, Experiment, ExperimentSession, T
 from spikelab.judge import started_enough
 from spikelab.objectives import Verdict, over_repeats
 from spikelab.plans.load import changed, parameter_value, split_assignment
-from spikelab.plans.model import Plan, Sweep, combinations
+from spikelab.plans.model import Plan
+from spikelab.plans.studies import Sweep, combinations
 from spikelab.results.experiment import CellState, ExperimentKind
 from spikelab.results.run import RunRecord, Scalar, Step
 from spikelab.run import RunOptions

@@ -5,7 +5,8 @@ import re
 from dataclasses import dataclass
 
 from spikelab.plans.load import plan_of
-from spikelab.plans.model import CapacitySearch, Phase, Plan, Variant, combinations
+from spikelab.plans.model import Phase, Plan
+from spikelab.plans.studies import CapacitySearch, Variant, combinations
 from spikelab.settings import load_target_declaration
 from spikelab.statistics.search import Observation, next_rate
 from spikelab.units import parse_duration, show_duration

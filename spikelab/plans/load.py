@@ -16,8 +16,9 @@ from pydantic_core import ErrorDetails
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean, printable
-from spikelab.plans.model import Plan, Request, Source, Variant
+from spikelab.plans.model import Plan, Request, Source
 from spikelab.plans.parameters import Parameter, Parameters, Preset, check_values
+from spikelab.plans.studies import Variant
 from spikelab.results.run import Scalar
 from spikelab.units import parse_whole_number, show_value
 

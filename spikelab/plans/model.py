@@ -1,27 +1,26 @@
-"""Plans: experiments as data (plans/*.yaml). What to run, on which settings, judged how."""
+"""Plans: experiments as data (plans/*.yaml). What to run, on which settings, judged how.
 
-# - The load of a plan: its target, its one request, and its phases.
-# - What a plan says of several runs: variants, sweeps, capacity searches, comparisons.
-# - A grid of target settings as variants, one for each combination.
-# - What a plan's parts must have in common, each mistake at the key that makes it.
-# - The drivers' scripts, and what each of them can run.
+A mistake that only the parts of a plan together make is at the key that makes it. What a driver's
+script can run is read where the script itself says it.
+"""
+
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import pairwise, product
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, BeforeValidator, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.objectives import LimitText, Objective, parse_objective
+from spikelab.objectives import Objective, parse_objective
 from spikelab.plans.parameters import (
-    LONGEST_NAME,
     PROXY_PREFIX,
+    Amount,
     Duration,
     Name,
     Objectives,
@@ -33,15 +32,19 @@ from spikelab.plans.parameters import (
     a_second_or_more,
     above_zero,
     below_an_hour,
-    check_value,
     check_values,
     mistake,
 )
-from spikelab.results.comparison import MetricName
+from spikelab.plans.studies import (
+    CapacitySearch,
+    CompareBy,
+    Sweep,
+    Variant,
+    check_settings,
+    variants_of,
+)
 from spikelab.results.run import Scalar
-from spikelab.settings import load_target_declaration
-from spikelab.statistics.search import Search
-from spikelab.units import parse_duration, parse_fraction
+from spikelab.units import parse_duration
 
 Sink = Literal["prometheus", "influxdb"]
 # Raw samples of more requests than these cost more than they tell.
@@ -50,11 +53,6 @@ _MOST_RAW_REQUESTS = 50_000
 # on their way. k6/lib/executors.js has the same for runs by hand.
 _RATE_SECONDS_IN_FLIGHT = 2.0
 _FEWEST_RATE_USERS = 10
-
-
-_Amount = Field(gt=0, le=1_000_000)
-# Of each type by itself, so that the published schema has the limits.
-Amount = Annotated[int, _Amount] | Annotated[float, _Amount]
 
 
 class Phase(Strict):
@@ -115,23 +113,6 @@ class Phase(Strict):
         return self.most_users or int(self.value)
 
 
-class Variant(Strict):
-    """One side of a comparison, or one rung of a ladder: what it runs with.
-
-    `set`: values of the plan's parameters. `settings`: of the lab's own target. `url`: another
-    target. `jar` or `image` (docker runtime): another build of the lab's target.
-    `compose`: override files on top of the lab's own, for this variant (docker runtime).
-    """
-
-    name: Name
-    set: dict[str, Scalar] = {}
-    settings: dict[str, Scalar] = {}
-    url: Url | None = None
-    image: str | None = None
-    jar: str | None = None
-    compose: list[str] = []
-
-
 Named = TypeVar("Named", Phase, Variant)
 
 
@@ -183,120 +164,6 @@ def in_order(phases: list[Phase]) -> list[Phase]:
             phase.start = f"{round(end, 3):.10g}s"
         end = phase.start_seconds + phase.duration_seconds
     return phases
-
-
-def _spread(values: object) -> object:
-    """Steps as the values that they stand for."""
-    if not isinstance(values, dict):
-        return values
-    steps = Steps.model_validate(values)
-    # Rounded down with some room: 0.1 is no number that binary has exactly. A step that is next to
-    # nothing makes infinitely many.
-    count = math.floor(min((steps.last - steps.first) / steps.step + 1e-9, 1e15)) + 1
-    if not 1 <= count <= _MOST_STEPS:
-        raise ValueError(f"first, last and step make {max(0, count):,} values: give 1 to 1,000")
-    return [round(steps.first + place * steps.step, 9) for place in range(count)]
-
-
-_Bounded = Field(ge=-1e12, le=1e12)
-Number = Annotated[int, _Bounded] | Annotated[float, _Bounded]
-
-
-class Steps(Strict):
-    """Evenly spaced values: 200, 400, 600 is first 200, last 600, step 200."""
-
-    first: Number
-    last: Number
-    step: Amount
-
-
-Values = Annotated[
-    list[Scalar],
-    Field(min_length=1),
-    BeforeValidator(_spread, json_schema_input_type=list[Scalar] | Steps),
-]
-
-
-class Sweep(Strict):
-    """A grid of runs. `values`: a parameter's values. `settings`: a target setting's; a variant
-    for each combination. Either are a list, or first, last and step.
-
-    `order`: in every repeat, `abba` takes the values as written and turns the variants' order
-    round; `blocks` shuffles all, by the seed; `as-written` does neither.
-    """
-
-    values: dict[str, Values] = {}
-    settings: dict[str, Values] = {}
-    order: Literal["abba", "blocks", "as-written"] = "abba"
-    seed: Annotated[int, Field(ge=0)] | None = None
-
-
-def _share(text: str) -> str:
-    if not 0 < parse_fraction(text) < 1:
-        raise ValueError("must be above 0 and below 1, such as 5% or 0.05")
-    return text
-
-
-Share = Annotated[str, AfterValidator(_share)]
-
-
-class Overload(Strict):
-    """What is put on the target after a search: so many times its capacity, then rest."""
-
-    factor: Annotated[float, Field(gt=1, le=20)] = 2.0
-    duration: Annotated[Duration, AfterValidator(a_second_or_more)] = "30s"
-    recovery: Annotated[Duration, AfterValidator(a_second_or_more)] = "60s"
-
-
-class CapacitySearch(Strict):
-    """A search for the highest value of a parameter that meets the objectives and limits.
-
-    `limits`: resources of the target, such as `cpu < 80%`, `memory < 500MB`, `open_files < 5000`,
-    `worker_threads < 90%`. Rates are requests a second.
-    """
-
-    parameter: str = "rate"
-    first: Annotated[float, Field(gt=0)]
-    lowest: Annotated[float, Field(gt=0)]
-    highest: Annotated[float, Field(gt=0)]
-    growth: Annotated[float, Field(gt=1, le=10)] = 2.0
-    precision: Share = "5%"
-    confirmations: Annotated[int, Field(ge=0, le=20)] = 2
-    limits: list[LimitText] = []
-    overload: Overload | None = None
-
-    @model_validator(mode="after")
-    def _can_be_searched(self) -> Self:
-        if not self.lowest <= self.first <= self.highest:
-            text = f"{self.first:g}: must be from lowest {self.lowest:g} to highest"
-            raise mistake(f"{text} {self.highest:g}", "first")
-        self.search()
-        return self
-
-    def search(self, whole: bool = False) -> Search:
-        """How its steps are chosen. `whole`: the parameter takes whole numbers alone."""
-        return Search(
-            first_rate=self.first,
-            lowest_rate=self.lowest,
-            highest_rate=self.highest,
-            growth=self.growth,
-            precision=parse_fraction(self.precision),
-            confirmations=self.confirmations,
-            whole=whole,
-        )
-
-
-class CompareBy(Strict):
-    """How variants, or this plan's runs and a baseline, are compared.
-
-    `primary`: the one metric that decides. `at`: of a sweep, the value at which it does.
-    `metrics`: the others, under Holm's correction. `margin`: what does not matter.
-    """
-
-    primary: MetricName = "p95"
-    at: dict[str, Scalar] = {}
-    metrics: list[MetricName] = ["p50", "p99", "throughput"]
-    margin: Share = "5%"
 
 
 # How users of a phase go on: `once` is a request each, `ramp` a rate that changes evenly.
@@ -353,9 +220,30 @@ class Plan(Strict):
         check_driver(self)
         check_judged(self)
         check_order(self)
-        check_settings(self)
-        check_studies(self)
+        check_settings(self.target.settings, "target", "settings")
+        for place, variant in enumerate(self.variants):
+            check_settings(variant.settings, "variants", place, "settings")
+        if self.sweep:
+            self.sweep.check_settings()
+        self._check_studies()
         return self
+
+    def _check_studies(self) -> None:
+        """What is said of several runs speaks of what the plan has. Raises a mistake."""
+        for place, variant in enumerate(self.variants):
+            check_values(self.parameters, variant.set, "variants", place, "set")
+        judged = [phase for phase in self.phases if phase.judged]
+        if self.sweep:
+            self.sweep.check(self.parameters, self.variants)
+        if self.capacity:
+            rates = all(phase.kind == "rate" for phase in judged)
+            self.capacity.check(self.parameters, rates)
+        if self.compare:
+            if len(self.variants) == 1:
+                text = "one variant is compared with nothing: give two, or none"
+                raise mistake(text, "variants")
+            swept = self.sweep.values if self.sweep else {}
+            self.compare.check(self.parameters, swept, [phase.name for phase in judged])
 
     @model_validator(mode="after")
     def _a_grid_is_variants(self) -> Self:
@@ -493,51 +381,6 @@ class Plan(Strict):
         return [mirrored.get(phase.name, phase) for phase in self.phases]
 
 
-_MOST_STEPS = 1000
-
-
-_MOST_VARIANTS = 1000
-
-
-def combinations(values: Mapping[str, Sequence[Scalar]]) -> list[dict[str, Scalar]]:
-    """Each with each, the last one changing fastest; of no values there is one combination."""
-    return [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
-
-
-def variants_of(settings: Mapping[str, Sequence[Scalar]]) -> list[Variant]:
-    """The grid's variants, the last setting changing fastest, named by what they set.
-
-    `threads-200-connections-8192-accept-100`; by the values alone where that would be too long.
-    """
-    if not settings:
-        return []
-    count = math.prod(map(len, settings.values()))
-    if count > _MOST_VARIANTS:
-        raise mistake(f"{count:,} combinations: at most {_MOST_VARIANTS:,}", "sweep", "settings")
-    chosen = combinations(settings)
-    shown = _short_names(list(settings))
-    names = [_name(each, shown) for each in chosen]
-    if max(map(len, names)) > LONGEST_NAME:
-        names = [_name(each, {}) for each in chosen]
-    if max(map(len, names)) > LONGEST_NAME:
-        raise mistake("too many settings to name the variants by", "sweep", "settings")
-    return [Variant(name=name, settings=each) for name, each in zip(names, chosen, strict=True)]
-
-
-def _name(settings: Mapping[str, Scalar], shown: Mapping[str, str]) -> str:
-    words = [f"{shown[name]}-{value}" if shown else f"{value}" for name, value in settings.items()]
-    return re.sub("[^a-z0-9-]", "-", "-".join(words).lower())
-
-
-def _short_names(settings: Sequence[str]) -> dict[str, str]:
-    """Without what all have in common: TOMCAT_MAX_THREADS is `threads`, TOMCAT_ACCEPT_COUNT
-    `accept`; in full where two would be the same."""
-    short = {name: re.sub("^[A-Z]+_(M(AX|IN)_)?|_COUNT$", "", name) for name in settings}
-    if len(set(short.values())) < len(short):
-        short = {name: name for name in settings}
-    return {name: each.lower().replace("_", "-") for name, each in short.items()}
-
-
 _MOST_RUNS = 10_000
 # Locust changes its load once in this time (locust/lib/plan.py).
 _LOCUST_CHANGE_SECONDS = 1.0
@@ -594,72 +437,6 @@ def check_order(plan: Plan) -> None:
         raise mistake("only phases of one duration can change places", "phase_order")
 
 
-def check_settings(plan: Plan) -> None:
-    """Settings are the lab's own target's, their values in range. Raises a mistake."""
-    _check_settings(plan.target.settings, "target", "settings")
-    for place, variant in enumerate(plan.variants):
-        _check_settings(variant.settings, "variants", place, "settings")
-    for name, values in (plan.sweep.settings if plan.sweep else {}).items():
-        for place, value in enumerate(values):
-            _check_setting(name, value, "sweep", "settings", name, place)
-        _check_different(values, "sweep", "settings", name)
-
-
-def _check_settings(settings: Mapping[str, Scalar], *location: int | str) -> None:
-    for name, value in settings.items():
-        _check_setting(name, value, *location, name)
-
-
-def _check_setting(name: str, value: Scalar, *location: int | str) -> None:
-    declaration = load_target_declaration()
-    if name not in declaration.settings:
-        text = f"unknown target setting '{name}'{did_you_mean(name, declaration.settings)}"
-        raise mistake(text, *location)
-    try:
-        declaration.resolve({name: value})
-    except UsageError as error:
-        raise mistake(str(error)[:200], *location) from error
-
-
-def _check_different(values: Sequence[Scalar], *location: int | str) -> None:
-    for place, value in enumerate(values):
-        if value in values[:place]:
-            raise mistake(f"{value} stands twice", *location, place)
-
-
-def check_studies(plan: Plan) -> None:
-    """Variants, sweep, search and comparison speak of parameters that there are, in their range.
-
-    Raises a mistake.
-    """
-    for place, variant in enumerate(plan.variants):
-        check_values(plan.parameters, variant.set, "variants", place, "set")
-    _check_sweep(plan)
-    _check_capacity(plan)
-    _check_compare(plan)
-
-
-def _check_sweep(plan: Plan) -> None:
-    if plan.sweep is None:
-        return
-    if plan.sweep.settings and plan.variants:
-        text = "sweep.settings makes the variants itself: leave one of the two out"
-        raise mistake(text, "variants")
-    for name, values in plan.sweep.values.items():
-        check_values(plan.parameters, {name: values[0]}, "sweep", "values")
-        for place, value in enumerate(values):
-            check_value(plan.parameters[name], name, value, "sweep", "values", name, place)
-        _check_different(values, "sweep", "values", name)
-        for place, variant in enumerate(plan.variants):
-            if name in variant.set:
-                text = f"the sweep gives '{name}' its values: leave one of the two out"
-                raise mistake(text, "variants", place, "set", name)
-
-
-def _is_number(value: Scalar) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def check_runs(plan: Plan) -> None:
     """They can be done, and listed. Raises a mistake."""
     swept = plan.sweep.values.values() if plan.sweep else ()
@@ -667,46 +444,6 @@ def check_runs(plan: Plan) -> None:
     if runs > _MOST_RUNS:
         text = f"with variants and repeats {runs:,} runs: at most {_MOST_RUNS:,}"
         raise mistake(text, "sweep" if plan.sweep else "repeats")
-
-
-def _check_capacity(plan: Plan) -> None:
-    search = plan.capacity
-    if search is None:
-        return
-    name = search.parameter
-    if name not in plan.parameters or not _is_number(plan.parameters[name].default):
-        numbers = [key for key, each in plan.parameters.items() if _is_number(each.default)]
-        why = "is no number" if name in plan.parameters else "is no parameter of the plan"
-        raise mistake(f"'{name}' {why}{did_you_mean(name, numbers)}", "capacity", "parameter")
-    for key in ("lowest", "first", "highest"):
-        value: float = getattr(search, key)
-        whole = isinstance(plan.parameters[name].default, int) and value == int(value)
-        check_value(plan.parameters[name], name, int(value) if whole else value, "capacity", key)
-    if search.overload and any(phase.judged and phase.kind != "rate" for phase in plan.phases):
-        text = "the overload is a rate, and the judged phase is of another kind: leave it out"
-        raise mistake(text, "capacity", "overload")
-
-
-def _check_compare(plan: Plan) -> None:
-    if plan.compare is None:
-        return
-    if len(plan.variants) == 1:
-        raise mistake("one variant is compared with nothing: give two, or none", "variants")
-    swept = plan.sweep.values if plan.sweep else {}
-    phases = [phase.name for phase in plan.phases if phase.judged]
-    for name, value in plan.compare.at.items():
-        if name == "phase" and value not in phases:
-            raise mistake(
-                f"there is no judged phase '{value}'{did_you_mean(str(value), phases)}",
-                "compare",
-                "at",
-                name,
-            )
-        if name in swept:
-            check_value(plan.parameters[name], name, value, "compare", "at", name)
-        elif name != "phase":
-            cure = did_you_mean(name, [*swept, "phase"])
-            raise mistake(f"'{name}' is no parameter of the sweep{cure}", "compare", "at", name)
 
 
 _FOLDERS: dict[DriverName, tuple[Path, str]] = {

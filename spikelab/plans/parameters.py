@@ -1,7 +1,6 @@
-"""Parameters of a plan: the values that `--set` changes, and presets, which set several."""
+"""A plan's parameters, which `--set` changes and presets set; and the kinds of values that stand in
+a plan, each checked when it is read."""
 
-# - Kinds of values that stand in a plan, each checked when it is read.
-# - Mistakes that only a plan as a whole shows, with the place of the key that makes them.
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
@@ -155,6 +154,9 @@ def _phase_name(name: str) -> str:
     return name
 
 
+# Of each type by itself, so that the published schema has the limits.
+_Amount = Field(gt=0, le=1_000_000)
+Amount = Annotated[int, _Amount] | Annotated[float, _Amount]
 Duration = Annotated[str, AfterValidator(_duration)]
 Url = Annotated[str, AfterValidator(_url)]
 PhaseName = Annotated[Name, AfterValidator(_phase_name)]

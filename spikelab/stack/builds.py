@@ -13,7 +13,7 @@ import yaml
 
 from spikelab import paths
 from spikelab.errors import UsageError
-from spikelab.plans.model import Variant
+from spikelab.plans.studies import Variant
 
 _MANIFEST = "META-INF/MANIFEST.MF"
 

@@ -16,7 +16,7 @@ from spikelab.comparison.verdict import (
     with_noise,
 )
 from spikelab.errors import UsageError
-from spikelab.plans.model import CompareBy
+from spikelab.plans.studies import CompareBy
 from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.run import Latency, StepGenerator
 from tests.support.comparison_runs import arms, record, runs, step

@@ -12,7 +12,7 @@ import pytest
 from spikelab import paths
 from spikelab.errors import UsageError
 from spikelab.machine import Cores
-from spikelab.plans.model import Variant
+from spikelab.plans.studies import Variant
 from spikelab.stack.builds import TargetBuild, build_of, file_hash
 from spikelab.stack.containers import TargetStart
 from spikelab.stack.docker import DockerRuntime
