@@ -1,8 +1,8 @@
 """Long fuzzing of one parser, guided by the coverage that Atheris (libFuzzer) measures.
 
 Half of the cases and more are made from valid input (tests/fuzz/mutations.py), the rest from what
-reached new code before. Cases are counted in tests/fuzz/cases.json over all runs; an input that
-is a finding, or new, goes to tests/fuzz/corpus/. While the file of `--pause-file` exists it waits.
+reached new code before. An input that is a finding, or new, goes to tests/fuzz/findings/. While
+the file of `--pause-file` exists it waits.
 """
 
 import os
@@ -15,20 +15,20 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.fuzz_process import counted
+from bench.fuzz_process import Cases, counted
 from spikelab import paths
 from spikelab.errors import LabError
 from spikelab.stack.programs import ensure_packages
-from tests.fuzz.ledger import Cases, count_cases
+from tests.fuzz.findings import add_findings, file_of
 from tests.fuzz.oracle import memory
 from tests.fuzz.parsers import PARSERS, Parser
 
 _LOCK = paths.REQUIREMENTS / "fuzz.lock"
 # In the JVM: JUnit tests, without a guide.
 _OF_THE_TARGET = {"token": "TokenFuzzTest", "http": "HttpFuzzTest"}
-# Of a parser's part of the corpus: small files of a repository.
+# Of a parser's findings: a small file of a repository.
 _MOST_BYTES = 40_000
-_MOST_FILES = 60
+_MOST_FINDINGS = 60
 
 
 def main() -> int:
@@ -46,18 +46,16 @@ def main() -> int:
         found = _keep(parser, sorted((folder / "found").glob("[!c]*")))
         _keep(parser, _small(parser, folder / "corpus"))
     _say(arguments, cases, begun)
-    for path in found:
-        print(f"finding: {path.relative_to(paths.ROOT)}", flush=True)
+    for finding in found:
+        print(f"finding: {finding} in {file_of(parser.name).relative_to(paths.ROOT)}", flush=True)
     return 1 if code or found else 0
 
 
 def _say(arguments: Namespace, cases: Cases, begun: float) -> None:
-    """Counts them, and says how many there are now."""
-    total = count_cases(arguments.parser, cases)
     print(
         f"{arguments.parser}: {cases.all:,} cases, {cases.from_valid / max(1, cases.all):.0%} of "
         f"them from valid input, in {time.monotonic() - begun:.0f} s with the seed "
-        f"{arguments.seed}; {total.all:,} over all runs",
+        f"{arguments.seed}",
         flush=True,
     )
 
@@ -83,20 +81,19 @@ def _run_java(arguments: Namespace) -> tuple[int, Cases]:
     return child.returncode, Cases(done, done)
 
 
-def _keep(parser: Parser, inputs: Sequence[Path]) -> list[Path]:
-    """Copies inputs to the parser's corpus, and says where they are."""
-    parser.folder.mkdir(parents=True, exist_ok=True)
-    kept = [parser.folder / each.name[:24] for each in inputs]
-    for source, target in zip(inputs, kept, strict=True):
-        target.write_bytes(source.read_bytes())
-    return kept
+def _keep(parser: Parser, inputs: Sequence[Path]) -> list[str]:
+    """Adds inputs to the parser's findings; returns their names there."""
+    found = {each.name[:24]: each.read_bytes() for each in inputs}
+    if found:
+        add_findings(parser.name, found)
+    return list(found)
 
 
 def _small(parser: Parser, reached: Path) -> list[Path]:
     """Of the inputs that reached what no other did, the smallest, as far as there is room."""
-    known = set(parser.corpus)
+    known = set(parser.findings)
     room = _MOST_BYTES - sum(map(len, known))
-    places = _MOST_FILES - len(known)
+    places = _MOST_FINDINGS - len(known)
     chosen: list[Path] = []
     for path in sorted(reached.glob("*"), key=lambda each: each.stat().st_size):
         data = path.read_bytes()

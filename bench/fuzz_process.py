@@ -4,10 +4,9 @@ import hashlib
 import mmap
 import struct
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-
-from tests.fuzz.ledger import Cases
 
 _LARGEST_BYTES = 64 * 1024
 _COUNTERS = struct.Struct("<QQ")
@@ -17,6 +16,14 @@ _INSTRUMENTED = [
     *("spikelab.plans", "spikelab.importers", "spikelab.results", "spikelab.series"),
     *("spikelab.units", "spikelab.objectives", "spikelab.comparison", "spikelab.history"),
 ]
+
+
+@dataclass
+class Cases:
+    """What a run has done; `from_valid`: those that were made from valid input."""
+
+    all: int = 0
+    from_valid: int = 0
 
 
 def counted(folder: Path) -> Cases:
@@ -33,7 +40,7 @@ def _run(name: str, cases: int, seed: int, folder: Path) -> None:
         from tests.fuzz.parsers import FROM_VALID, PARSERS  # noqa: PLC0415
 
     parser = PARSERS[name]
-    for part, inputs in (("corpus", parser.corpus), ("valid", parser.valid)):
+    for part, inputs in (("corpus", parser.findings), ("valid", parser.valid)):
         (folder / part).mkdir()
         for number, data in enumerate(inputs):
             (folder / part / str(number)).write_bytes(data)

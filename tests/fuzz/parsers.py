@@ -5,19 +5,19 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
-from pathlib import Path
 from random import Random
 
 import yaml
 
 from spikelab import paths
+from tests.fuzz.findings import read_findings
 from tests.fuzz.mutations import Mutation, mutate_bytes, mutate_lines, mutate_tree
 from tests.fuzz.oracle import Check, no_hang
 from tests.fuzz.plans import check_plans
 from tests.fuzz.records import SEEDS, check_records
 from tests.fuzz.reports import check_reports
 
-CORPUS = paths.ROOT / "tests" / "fuzz" / "corpus"
+_SEED_PLANS = paths.ROOT / "tests" / "fuzz" / "seeds"
 _REPORTS = paths.ROOT / "tests" / "data" / "imports"
 _LARGEST_BYTES = 64 * 1024
 # Of the cases that are made from valid input: at least half are to be.
@@ -39,19 +39,14 @@ class Parser:
         with self.check() as check, no_hang(check) as limited:
             yield limited
 
-    @property
-    def folder(self) -> Path:
-        """Its corpus: inputs that were findings, or reached what no other does."""
-        return CORPUS / self.name
-
     @cached_property
-    def corpus(self) -> list[bytes]:
-        return [path.read_bytes() for path in sorted(self.folder.glob("*"))]
+    def findings(self) -> list[bytes]:
+        return list(read_findings(self.name).values())
 
     def case(self, random: Random) -> bytes:
-        """A case of valid input or, less often, of the corpus."""
-        valid = random.random() < FROM_VALID or not self.corpus
-        return self.mutate(random.choice(self.valid if valid else self.corpus), random)
+        """A case of valid input or, less often, of a finding."""
+        valid = random.random() < FROM_VALID or not self.findings
+        return self.mutate(random.choice(self.valid if valid else self.findings), random)
 
     def mutate(self, data: bytes, random: Random) -> bytes:
         for _ in range(random.choice((1, 1, 1, 2, 4))):
@@ -79,7 +74,7 @@ def _records(name: str) -> Parser:
 def _plans() -> Parser:
     """Small ones, as PyYAML takes a millisecond for a kilobyte; as YAML, and as the JSON that is
     YAML too, whose parts can be changed."""
-    texts = [path.read_bytes() for path in sorted((CORPUS.parent / "seeds").glob("*.yaml"))]
+    texts = [path.read_bytes() for path in sorted(_SEED_PLANS.glob("*.yaml"))]
     trees = [json.dumps(yaml.safe_load(text)).encode() for text in texts]
     return Parser("plans", check_plans, [*texts, *trees], (mutate_tree, *_TEXT))
 

@@ -1,20 +1,22 @@
 package io.spikelab.tomcat;
 
 import java.io.IOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.ArrayList;
+import java.util.Base64;
 import java.util.List;
+import java.util.Map;
 import java.util.Random;
-import java.util.stream.Stream;
+import org.yaml.snakeyaml.Yaml;
 
-/** How many cases a fuzz test makes, of which seed, and the corpus that is tried first. */
+/** How many cases a fuzz test makes, of which seed, and the findings that are tried first. */
 public final class Fuzzing {
 
     public static final long SEED = Long.getLong("fuzz.seed", 1);
     public static final int CASES = Integer.getInteger("fuzz.cases", 10_000);
 
-    private static final Path CORPUS = Path.of("../../tests/fuzz/corpus");
+    private static final Path FINDINGS = Path.of("../../tests/fuzz/findings");
 
     private Fuzzing() {
     }
@@ -25,17 +27,20 @@ public final class Fuzzing {
     }
 
     /** The inputs that were findings; none where the project is not around the target. */
-    public static List<byte[]> corpus(String parser) throws IOException {
-        List<byte[]> inputs = new ArrayList<>();
-        Path folder = CORPUS.resolve(parser);
-        if (Files.isDirectory(folder)) {
-            try (Stream<Path> files = Files.list(folder)) {
-                for (Path file : files.sorted().toList()) {
-                    inputs.add(Files.readAllBytes(file));
-                }
-            }
+    public static List<byte[]> findings(String parser) throws IOException {
+        Path file = FINDINGS.resolve(parser + ".json");
+        if (!Files.exists(file)) {
+            return List.of();
         }
-        return inputs;
+        // What is JSON is YAML too.
+        List<Map<String, String>> rows = new Yaml().load(Files.readString(file));
+        return rows.stream().map(Fuzzing::decoded).toList();
+    }
+
+    private static byte[] decoded(Map<String, String> row) {
+        return row.containsKey("text")
+                ? row.get("text").getBytes(StandardCharsets.UTF_8)
+                : Base64.getDecoder().decode(row.get("base64"));
     }
 
     /** Says what was done; bench/fuzz.py reads it. */

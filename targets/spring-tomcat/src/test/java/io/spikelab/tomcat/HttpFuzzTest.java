@@ -68,8 +68,8 @@ class HttpFuzzTest {
     @Timeout(3600)
     void answersOrRefusesEveryDamagedRequest() throws Exception {
         assertEquals(List.of("200", "200", "200", "200", "200", "404", "401"), statusesOfValid());
-        for (byte[] input : Fuzzing.corpus("http")) {
-            check(input, "of the corpus");
+        for (byte[] input : Fuzzing.findings("http")) {
+            check(input, "of the findings");
         }
         for (int number = 0; number < Fuzzing.CASES; number++) {
             Random random = Fuzzing.random(number);

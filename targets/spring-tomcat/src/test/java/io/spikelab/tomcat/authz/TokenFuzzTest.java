@@ -38,8 +38,8 @@ class TokenFuzzTest {
     @Timeout(600)
     void refusesOrAcceptsEveryDamagedToken() throws Exception {
         assertEquals("b", verifier.verify(text(valid)).id());
-        for (byte[] input : Fuzzing.corpus("token")) {
-            check(input, "of the corpus");
+        for (byte[] input : Fuzzing.findings("token")) {
+            check(input, "of the findings");
         }
         for (int number = 0; number < Fuzzing.CASES; number++) {
             Random random = Fuzzing.random(number);
