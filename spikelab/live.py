@@ -17,13 +17,14 @@ import httpx
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from spikelab.console import err, say
+from spikelab.drivers.base import Run
 from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
 from spikelab.health import client
 from spikelab.judge import generator_limited
 from spikelab.objectives import QUANTILES, Objective
-from spikelab.plans.model import Phase, Plan
-from spikelab.stores import InfluxDB, Prometheus, first, read_samples
+from spikelab.plans.model import Phase
+from spikelab.stores import InfluxDB, first, read_samples
 
 _PUSH_SECONDS = 2
 # A driver that has just begun a phase may still be writing its event.
@@ -74,19 +75,14 @@ def _attributes(labels: Mapping[str, str]) -> list[dict[str, Any]]:
 class LiveRun:
     """The state of one run, from its plan, its driver's process and the stores."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        testid: str,
-        prometheus: Prometheus,
-        influxdb: InfluxDB | None,
-        cpus: int,
-    ) -> None:
+    def __init__(self, run: Run, cpus: int) -> None:
+        """`cpus`: how many the driver may use."""
+        plan = run.plan
         self._plan = plan
         self._phases = plan.phases
-        self._testid = testid
-        self._prometheus = prometheus
-        self._influxdb = influxdb
+        self._testid = run.testid
+        self._prometheus = run.prometheus
+        self._influxdb = run.influxdb
         self._cpus = cpus
         self._judged = (
             {phase.name: plan.objectives_of(phase) for phase in plan.phases if phase.judged}
@@ -121,9 +117,9 @@ class LiveRun:
         if self._plan.slopes:
             return []  # k6 says it itself, on the way
         return [
-            Gauge("lab_offered_rate", phase.value, {"phase": phase.name})
+            Gauge("lab_offered_rate", rate, {"phase": phase.name})
             for phase in self._phases
-            if phase.kind == "rate" and self._seconds_in(phase) is not None
+            if (rate := self._plan.offered_rate(phase)) and self._seconds_in(phase) is not None
         ]
 
     def _driver(self, driver: Usage) -> list[Gauge]:
@@ -193,15 +189,14 @@ _PLAIN_SECONDS = 5
 class RunProgress:
     """Reads the normalised series, so every driver looks the same."""
 
-    def __init__(
-        self, testid: str, plan: Plan, prometheus: Prometheus, sockets_url: str | None
-    ) -> None:
-        self._testid = testid
+    def __init__(self, run: Run) -> None:
+        plan = run.plan
+        self._testid = run.testid
         self._spike_users = plan.users if plan.spike else None
         self._seconds = max(phase.start_seconds + phase.duration_seconds for phase in plan.phases)
         self._began = monotonic()
-        self._prometheus = prometheus
-        self._sockets_url = sockets_url
+        self._prometheus = run.prometheus
+        self._sockets_url = f"{run.endpoints.sockets}/metrics" if run.own_target else None
         self._next_line = monotonic()
         self._bar = Progress(
             TextColumn("{task.description}"),

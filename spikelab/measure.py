@@ -13,7 +13,7 @@ from typing import Self
 
 from spikelab import target
 from spikelab.console import warn
-from spikelab.drivers.base import PhaseSummary
+from spikelab.drivers.base import PhaseSummary, Run
 from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
 from spikelab.history import write_phases
@@ -21,7 +21,7 @@ from spikelab.judge import generator_limited, judge_step, spoiled
 from spikelab.plans.model import Phase, Plan
 from spikelab.results.run import RunRecord, Step, StepGenerator, Wave
 from spikelab.stack.base import REPLICA
-from spikelab.stores import SETTLE_SECONDS, InfluxDB, Prometheus, gaps, settle
+from spikelab.stores import SETTLE_SECONDS, InfluxDB, gaps, settle
 from spikelab.target import ConnectionCapacity, TargetView, fill_resources
 
 TARGET_DIED = "the target died or was restarted during the run"
@@ -47,21 +47,12 @@ class TargetBefore:
 class RunFigures:
     """Fills in a record; `reasons` is why the run is no valid measurement."""
 
-    def __init__(
-        self,
-        record: RunRecord,
-        plan: Plan,
-        variant: str | None,
-        repeat: int,
-        prometheus: Prometheus,
-        influxdb: InfluxDB | None,
-    ) -> None:
+    def __init__(self, record: RunRecord, run: Run) -> None:
         self._record = record
-        self._plan = plan
-        self._variant = variant
-        self._repeat = repeat
-        self._prometheus = prometheus
-        self._influxdb = influxdb
+        self._run = run
+        self._plan = run.plan
+        self._prometheus = run.prometheus
+        self._influxdb = run.influxdb
         self._targets: list[Usage] = []
         self.reasons: list[str] = []
 
@@ -74,11 +65,12 @@ class RunFigures:
             for name, usage in components.items()
             if name == "target" or REPLICA.fullmatch(name)
         ]
+        cell = self._run.cell
         for phase, summary in zip(self._plan.phases, happened, strict=True):
             self.reasons += spoiled(phase, summary, self._plan.spike)
             if not phase.judged:
                 continue
-            step = build_step(phase, summary, self._plan, self._variant, self._repeat)
+            step = build_step(phase, summary, self._plan, cell.variant, cell.repeat)
             judge(step, phase, self._plan, driver, self._record.host.driver_cpus)
             step.component_cpu = _cores(components, step)
             self._record.steps.append(step)
@@ -215,16 +207,9 @@ def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> Non
         waiting=round(use.waiting, 3) if use else None,
         limited=generator_limited(use, cpus, plan.driver),
     )
-    end_rate = phase.value if plan.slopes else None
-    tried = _tried(step, phase, plan)
-    step.verdict = judge_step(step, plan.objectives_of(phase), tried, end_rate)
-
-
-def _tried(step: Step, phase: Phase, plan: Plan) -> int | None:
-    """Iterations of k6's schedule; Locust's users wait for their answers, so they have none."""
-    if step.offered_rate is None or plan.driver != "k6":
-        return None
-    return int(step.offered_rate * phase.duration_seconds)
+    step.verdict = judge_step(
+        step, plan.objectives_of(phase), plan.scheduled_requests(phase), plan.end_rate(phase)
+    )
 
 
 def _window_end(step: Step, phase: Phase, plan: Plan) -> datetime:

@@ -75,10 +75,7 @@ def execute(run: Run) -> RunRecord:
         say(f"run {run.testid}")
         before = TargetBefore.of(view)
         happened, driver, components = _drive(run, record)
-        cell = run.cell
-        figures = RunFigures(
-            record, run.plan, cell.variant, cell.repeat, run.prometheus, run.influxdb
-        )
+        figures = RunFigures(record, run)
         figures.fill_steps(happened, driver, components)
         figures.fill_target(view, capacity, before)
         figures.note_gaps()
@@ -228,9 +225,8 @@ def _watch_components(run: Run) -> dict[str, Usage]:
 
 def _watch(run: Run, process: DriverProcess, cpus: int) -> int:
     """Shows and pushes what is seen of the run until the driver ends; its exit code."""
-    sockets = f"{run.endpoints.sockets}/metrics" if run.own_target else None
-    live = LiveRun(run.plan, run.testid, run.prometheus, run.influxdb, cpus)
-    with RunProgress(run.testid, run.plan, run.prometheus, sockets) as bar:
+    live = LiveRun(run, cpus)
+    with RunProgress(run) as bar:
 
         def tick() -> None:
             # A store that does not answer in between is no reason to stop.

@@ -1,8 +1,9 @@
-"""A capacity search: the highest rate, or value of another parameter, that a target holds."""
+"""A capacity search: the highest rate, or value of another parameter, that a target holds.
 
-# - What a capacity search asks: of which parameter, within which ends, and what a step must
-#   hold.
-# - The verdict of a step of a capacity search, and what it missed.
+The question says which parameter, within which ends, and what a step must hold; each step is a run,
+judged by exact bounds of its counts and by what the target used.
+"""
+
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -313,6 +313,15 @@ class Plan(Strict):
             return None
         return sum(self._rates(phase)) / 2
 
+    def end_rate(self, phase: Phase) -> float | None:
+        """Requests a second at the end of a phase that ramps; None where the rate stays."""
+        return phase.value if self.slopes else None
+
+    def scheduled_requests(self, phase: Phase) -> int | None:
+        """How many a phase's schedule begins: k6's alone, as Locust's users wait for answers."""
+        rate = self.offered_rate(phase)
+        return None if rate is None or self.driver != "k6" else int(rate * phase.duration_seconds)
+
     def _rates(self, phase: Phase) -> tuple[float, float]:
         """Where a phase's rate begins and ends."""
         if not self.slopes:
