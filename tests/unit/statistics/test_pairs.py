@@ -171,7 +171,7 @@ def test_the_fewest_pairs_are_those_of_the_sign_flip_test() -> None:
 def test_a_missing_figure_leaves_its_pair_out() -> None:
     ratios: list[Pair] = [(1.0, 1.2 * ratio) for ratio in SIX]
     result = one(P95, [(None, 1.0), *ratios, (1.0, None)])
-    assert result.left_out == (1, 8)
+    assert result.ratio == one(P95, ratios).ratio
     assert result.verdict == "worse"
 
 
