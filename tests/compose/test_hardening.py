@@ -44,7 +44,7 @@ def grafana(stack: Stack) -> list[str]:
     return [GRAFANA] if stack.images.grafana else []
 
 
-def test_compose_closes_every_service(stack: Stack) -> None:
+def test_every_service_of_the_resolved_compose_files_is_hardened(stack: Stack) -> None:
     for name, service in _config(stack)["services"].items():
         assert service["read_only"], name
         assert service["cap_drop"] == ["ALL"], name
@@ -55,7 +55,7 @@ def test_compose_closes_every_service(stack: Stack) -> None:
         assert {port["host_ip"] for port in service.get("ports", [])} <= {"127.0.0.1"}, name
 
 
-def test_the_engine_holds_every_container_to_it(
+def test_the_engine_drops_every_container_s_rights(
     stack: Stack, containers: dict[str, dict[str, Any]]
 ) -> None:
     assert {*WITH_SHELL, *DRIVERS, ROOT, "sockets-exporter", *grafana(stack)} <= {*containers}

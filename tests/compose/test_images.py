@@ -8,14 +8,14 @@ from spikelab.stack.engine import compose, has_image
 from tests.compose.images.stand_ins import Images
 
 
-def test_stand_ins_are_no_images_to_the_lab(images: Images) -> None:
+def test_the_lab_does_not_take_stand_ins_for_images(images: Images) -> None:
     """By itself it must not take the docker runtime for what the tests have built."""
     if not images.stand_ins:
         pytest.skip("every image is the official one")
     assert [name for name in images.stand_ins if has_image(name)] == []
 
 
-def test_no_service_takes_one_unless_it_is_told(images: Images) -> None:
+def test_no_service_takes_a_stand_in_unless_it_is_told(images: Images) -> None:
     named = compose("config", "--images").split()
     assert not {*named} & {*images.stand_ins}
     assert {*images.settings.values()} <= {*images.stand_ins}

@@ -53,7 +53,9 @@ def service(stack: Stack) -> Iterator[Service]:
             _docker("network", "rm", f"{stack.project}_outside")
 
 
-def test_load_reaches_it_and_its_sockets_are_seen(stack: Stack, service: Service) -> None:
+def test_load_reaches_a_service_of_the_user_s_own_and_its_sockets_are_counted(
+    stack: Stack, service: Service
+) -> None:
     wait_until(lambda: _opened(stack) is not None, 30, "the exporter is scraped")
     before = _opened(stack) or 0
     stack.compose(

@@ -68,7 +68,7 @@ def test_a_variant_has_three_targets_and_the_next_has_one(proxied: Stack, tmp_pa
     assert not [name for name in proxied.containers() if "-target-2" in name]
 
 
-def test_started_by_hand_they_are_scraped_until_a_run_wants_one_target(
+def test_replicas_started_by_hand_are_scraped_until_a_run_wants_one_target(
     proxied: Stack, tmp_path: Path
 ) -> None:
     try:

@@ -33,7 +33,7 @@ def tried(parser: Parser, check: Check, data: bytes, told: str) -> Iterator[bool
 
 
 @by_parser
-def test_what_is_valid_is_taken(parser: Parser) -> None:
+def test_valid_input_is_taken(parser: Parser) -> None:
     with parser.opened() as check:
         for data in parser.valid:
             with tried(parser, check, data, "valid") as taken:
@@ -41,7 +41,9 @@ def test_what_is_valid_is_taken(parser: Parser) -> None:
 
 
 @by_parser
-def test_what_was_found_before(parser: Parser, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_earlier_findings_give_figures_or_one_line(
+    parser: Parser, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(oracle, "thorough", True)
     with parser.opened() as check:
         for name, data in read_findings(parser.name).items():
@@ -51,7 +53,7 @@ def test_what_was_found_before(parser: Parser, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.timeout(600)
 @by_parser
-def test_damage_gives_figures_or_one_line(parser: Parser) -> None:
+def test_damaged_input_gives_figures_or_one_line(parser: Parser) -> None:
     taken = 0
     with parser.opened() as check:
         for number in range(CASES):
@@ -91,7 +93,7 @@ def test_a_case_follows_from_its_seed() -> None:
     assert parser.case(Random(7)) == parser.case(Random(7))
 
 
-def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_leaves_no_file_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
     with PARSERS["run"].opened() as check:

@@ -12,7 +12,9 @@ from tests.support.servers.known_plan import JITTER, RandomServer, plan
 pytestmark = pytest.mark.timed
 
 
-def test_fixed_service_times(lab: Lab, tmp_path: Path) -> None:
+def test_the_capacity_of_a_server_with_fixed_service_times_is_found_within_5_percent(
+    lab: Lab, tmp_path: Path
+) -> None:
     with known_capacity("--workers", "8", "--service", "0.02") as url:
         known = plan(tmp_path, url, "p95 < 120ms", 360, growth=1.2, confirmations=0)
         answer = search(lab, known)
@@ -21,7 +23,9 @@ def test_fixed_service_times(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_random_service_times(lab: Lab, tmp_path: Path) -> None:
+def test_the_capacity_of_a_server_with_random_service_times_is_found(
+    lab: Lab, tmp_path: Path
+) -> None:
     # bench/capacity.py takes the time that 5 % need: steps of a minute, closer together.
     server = RandomServer(workers=16, service_seconds=0.032, limit_seconds=0.144)
     capacity = server.capacity()
@@ -42,7 +46,7 @@ def test_random_service_times(lab: Lab, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_drift_gives_no_number(lab: Lab, tmp_path: Path) -> None:
+def test_a_server_that_becomes_slower_gives_no_capacity(lab: Lab, tmp_path: Path) -> None:
     with known_capacity("--workers", "6", "--service", "0.01", "--times", "drifting") as url:
         known = plan(tmp_path, url, "p95 < 80ms", 300, duration="3s")
         answer = search(lab, known, exit_code=3)

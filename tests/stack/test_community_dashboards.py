@@ -117,7 +117,7 @@ def measurement(lab: Lab, fact: dict[str, Any], testid: str, needs: bool) -> str
 
 
 @pytest.mark.parametrize("facts", FACTS, ids=lambda facts: str(facts["id"]))
-def test_after_a_run_by_hand_all_is_there(
+def test_community_dashboards_find_all_their_data_after_a_run_by_hand(
     lab: Lab, testids: dict[str, str], facts: dict[str, Any]
 ) -> None:
     testid = testids[facts["run"]]
@@ -128,7 +128,7 @@ def test_after_a_run_by_hand_all_is_there(
 @pytest.mark.parametrize(
     "facts", [f for f in FACTS if f["run"] == "native-histograms"], ids=lambda f: str(f["id"])
 )
-def test_after_a_run_by_the_lab_all_is_there_that_its_script_does(
+def test_community_dashboards_find_their_data_after_a_run_by_the_lab(
     lab: Lab, lab_run: str, facts: dict[str, Any]
 ) -> None:
     assert not list(filter(None, missing(lab, facts, lab_run, needs=False)))

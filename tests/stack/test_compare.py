@@ -93,7 +93,7 @@ def test_two_single_runs_are_set_side_by_side(lab: Lab, answer: dict[str, Any]) 
     assert re.search(r"^p95 +\d+\.?\d* ms +\d+\.?\d* ms +\d\.\d{3}", result.stdout, re.MULTILINE)
 
 
-def test_what_is_marked_is_what_another_is_compared_with(lab: Lab, answer: dict[str, Any]) -> None:
+def test_a_run_is_compared_with_the_marked_baseline(lab: Lab, answer: dict[str, Any]) -> None:
     slow, fast = answer["b"]["name"], answer["a"]["name"]
     refused = lab("compare", fast)
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)

@@ -146,7 +146,9 @@ def test_the_editing_proxy_changes_what_the_target_sees(extended: Lab, tmp_path:
     assert answer.headers["via"].endswith(" spikelab")
 
 
-def test_a_plain_up_leaves_them_running_and_the_secrets_as_they_are(extended: Lab) -> None:
+def test_a_plain_up_leaves_proxy_and_broker_running_and_the_secrets_as_they_are(
+    extended: Lab,
+) -> None:
     before = {file: file.read_bytes() for file in secrets(extended).glob("*/*")}
     modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in before}
     assert len(before) == 7
@@ -173,7 +175,7 @@ def test_the_broker_keeps_its_stream_when_it_is_killed(extended: Lab) -> None:
     assert ask_redis(extended, "XLEN kept") == ":1\r\n"
 
 
-def test_a_dead_supervisord_leaves_none_of_them_behind(extended: Lab) -> None:
+def test_a_dead_supervisord_leaves_neither_proxy_nor_broker_behind(extended: Lab) -> None:
     """The last of the tests that need them."""
     os.kill(int((extended.home / "run" / "supervisord.pid").read_text()), signal.SIGKILL)
     assert extended("down").returncode == 0
@@ -224,7 +226,7 @@ def test_a_missing_program_is_one_line(tmp_path: Path) -> None:
     assert lab.processes() == []
 
 
-def test_what_is_not_started_on_demand_is_said(lab: Lab) -> None:
+def test_an_unknown_component_is_one_line_with_the_nearest_name(lab: Lab) -> None:
     result = lab("up", "--with", "proxi")
     assert result.returncode == 2
     assert "(did you mean 'proxy'?)" in result.stderr.splitlines()[-1]

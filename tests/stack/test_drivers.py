@@ -92,9 +92,7 @@ def test_a_wrong_status_is_the_same_class_on_both_drivers(
     assert errors_in_series(lab, record["testid"]) == errors_in_record(record)
 
 
-def test_what_the_lab_sees_of_a_live_run_reaches_prometheus(
-    lab: Lab, record: dict[str, Any]
-) -> None:
+def test_figures_of_a_live_run_reach_prometheus(lab: Lab, record: dict[str, Any]) -> None:
     seen = {
         name: lab.prometheus.value(f'max(max_over_time({name}{{testid="{record["testid"]}"}}[5m]))')
         for name in (
@@ -113,9 +111,7 @@ def test_what_the_lab_sees_of_a_live_run_reaches_prometheus(
     assert seen == {"lab_offered_rate": RATE, "lab_slo_ok": 1, "lab_events_pending": 0}
 
 
-def test_what_is_said_of_objectives_on_the_way_is_of_the_judged_phases(
-    lab: Lab, tmp_path: Path
-) -> None:
+def test_live_objectives_are_of_the_judged_phases(lab: Lab, tmp_path: Path) -> None:
     rate = {"kind": "rate", "value": 20, "duration": "4s"}
     phases = [
         # /hello takes no POST: every request fails.

@@ -87,7 +87,9 @@ def test_a_prometheus_that_has_just_started_misses_no_second(lab: Lab) -> None:
     assert None not in kept.of(signals.GOOD_RATE)
 
 
-def test_at_the_run_s_end_it_is_whole(lab: Lab, spike: dict[str, Any]) -> None:
+def test_the_series_kept_at_a_run_s_end_is_the_one_read_later(
+    lab: Lab, spike: dict[str, Any]
+) -> None:
     assert_kept_whole(lab, spike)
 
 
@@ -99,7 +101,7 @@ def assert_kept_whole(lab: Lab, run: dict[str, Any]) -> None:
     assert {name: kept.points[name] for name in RATES} == {n: later.points[n] for n in RATES}
 
 
-def test_locust_s_runs_are_in_it_as_well(lab: Lab) -> None:
+def test_locust_s_runs_are_in_the_history(lab: Lab) -> None:
     sets = ["--set", "rate=50", "--set", "duration=6s"]
     record = lab.run_unjudged("steady", "--driver", "locust", *sets)
     assert_kept_whole(lab, record)
@@ -113,7 +115,7 @@ def test_locust_s_runs_are_in_it_as_well(lab: Lab) -> None:
     assert sum(p["good_rate"] for p in series) == pytest.approx(500 + run["requests"], abs=20)
 
 
-def test_an_aborted_run_is_in_it_with_its_reason_and_what_it_did(lab: Lab) -> None:
+def test_an_aborted_run_is_in_the_history_with_its_reason_and_what_it_did(lab: Lab) -> None:
     known = len(lab.records())
     process = lab.start("run", "steady", "--set", "rate=50")
     wait_until(lambda: len(lab.records()) > known, 60, "the run has begun")

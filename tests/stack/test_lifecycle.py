@@ -45,7 +45,7 @@ def test_up_again_changes_nothing(lab: Lab) -> None:
     assert sorted(lab.processes()) == before
 
 
-def test_down_and_status_without_a_stack(tmp_path: Path) -> None:
+def test_down_and_status_succeed_without_a_stack(tmp_path: Path) -> None:
     nothing = make_lab(tmp_path)
     for _ in range(2):
         result = nothing("down")
@@ -74,7 +74,7 @@ def test_a_wrong_setting_in_the_environment_is_one_line(tmp_path: Path) -> None:
     assert wrong.processes() == []
 
 
-def test_a_port_that_is_none_is_one_line(tmp_path: Path) -> None:
+def test_an_invalid_port_is_one_line(tmp_path: Path) -> None:
     wrong = make_lab(tmp_path)
     result = Lab({**wrong.env, "PROMETHEUS_PORT": "90900"})("up")
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
@@ -204,7 +204,7 @@ def test_doctor_says_how_many_users_the_open_files_allow(lab: Lab) -> None:
         assert name in said
 
 
-def test_both_metrics_pages_and_the_database_are_there(lab: Lab) -> None:
+def test_up_leaves_a_healthy_target_a_database_and_every_component_scraped(lab: Lab) -> None:
     health = httpx.get(f"{lab.url('TARGET_MANAGEMENT_PORT')}/actuator/health").json()
     assert health["status"] == "UP"
     assert {"name": "myk6db"} in lab.influxdb.query("SHOW DATABASES")
@@ -213,7 +213,7 @@ def test_both_metrics_pages_and_the_database_are_there(lab: Lab) -> None:
     wait_until(lambda: list(lab.prometheus.query("up").values()) == all_up, 30, "all are scraped")
 
 
-def test_logs_are_at_hand(lab: Lab) -> None:
+def test_logs_shows_a_component_s_log_and_refuses_an_unknown_one(lab: Lab) -> None:
     result = lab("logs", "target")
     assert result.returncode == 0
     assert f"listens on 127.0.0.1 port {lab.env['TARGET_PORT']}" in result.stdout

@@ -45,7 +45,7 @@ def job() -> dict[str, Any]:
     return found
 
 
-def test_the_workflow_may_only_read_and_everything_in_it_is_pinned_and_bounded() -> None:
+def test_the_workflow_may_only_read_and_all_its_actions_are_pinned_and_bounded() -> None:
     assert workflow()["permissions"] == {"contents": "read"}
     assert job()["timeout-minutes"] <= 30
     for step in job()["steps"]:
@@ -55,7 +55,7 @@ def test_the_workflow_may_only_read_and_everything_in_it_is_pinned_and_bounded()
         assert "${{" not in step.get("run", "")
 
 
-def test_its_steps_run_in_a_shell_and_a_missed_objective_is_reported(
+def test_the_workflow_s_steps_run_in_a_shell_and_report_a_missed_objective(
     light: Lab, tmp_path: Path
 ) -> None:
     plan, report, summary = (tmp_path / name for name in ("short.yaml", "report", "summary.md"))

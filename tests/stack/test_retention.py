@@ -23,7 +23,7 @@ def test_up_deletes_old_raw_samples_and_no_phase_or_run(lab: Lab) -> None:
     assert "deleted" not in lab("up").stderr
 
 
-def test_an_age_that_is_none_is_named_before_anything_starts(lab: Lab) -> None:
+def test_an_invalid_age_is_named_before_anything_starts(lab: Lab) -> None:
     other = Lab({**lab.env, "INFLUXDB_RAW_RETENTION": "30 days"})
     result = other("up")
     assert result.returncode == 2

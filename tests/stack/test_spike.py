@@ -59,7 +59,7 @@ def test_the_phase_is_an_event_with_its_real_end(lab: Lab, spike: dict[str, Any]
     assert event["timeEnd"] == pytest.approx(last_ms, abs=1000)
 
 
-def test_waits_are_those_of_this_run_also_when_it_restarted_the_target(
+def test_queue_waits_are_those_of_this_run_also_when_it_restarted_the_target(
     lab: Lab, spike: dict[str, Any]
 ) -> None:
     fewer = target_settings(TOMCAT_MAX_THREADS=100)

@@ -95,7 +95,7 @@ def test_a_variant_runs_its_own_jar_and_the_record_says_which(lab: Lab, tmp_path
         ("{name: b}", {"DRIVER_CPUS": "0", "TARGET_CPUS": "4096"}, "there is no CPU 4096"),
     ],
 )
-def test_what_cannot_be_started_is_one_line_and_exit_2(
+def test_a_build_that_cannot_be_started_is_one_line_and_exit_2(
     lab: Lab, tmp_path: Path, variant: str, env: dict[str, str], message: str
 ) -> None:
     before = len(lab.records())

@@ -41,12 +41,12 @@ def test_a_size_is_read_as_compose_reads_it(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "2x", "-1g", "5m", "nan", "2 000m"])
-def test_a_size_that_is_none_is_named(text: str) -> None:
+def test_an_invalid_size_is_named(text: str) -> None:
     with pytest.raises(UsageError, match=r"^TARGET_MEMORY_LIMIT=.* \(compose/\.env\)$"):
         parse_size("TARGET_MEMORY_LIMIT", text)
 
 
-def test_one_limit_above_the_machine_s_memory() -> None:
+def test_a_memory_limit_above_the_machine_s_is_named() -> None:
     found = container_memory({**VALUES, "STORE_MEMORY_LIMIT": "9g"}, ENGINE)
     assert (found.state, found.found) == ("limits", "STORE_MEMORY_LIMIT=9g")
     assert "8.0 GiB" in found.limits
@@ -59,17 +59,17 @@ def test_target_and_driver_have_to_fit_together() -> None:
 
 
 @pytest.mark.parametrize(("limit", "state"), [("0", "ok"), ("1.5", "limits"), ("2.5", "missing")])
-def test_cpus_of_what_is_measured(limit: str, state: str) -> None:
+def test_a_limit_of_cpus_is_compared_with_the_machine_s(limit: str, state: str) -> None:
     assert container_cpus({**VALUES, "TARGET_CPU_LIMIT": limit}, ENGINE).state == state
 
 
 @pytest.mark.parametrize("limit", ["x", "-1", "nan", "inf", "0.001"])
-def test_cpus_that_are_no_number(limit: str) -> None:
+def test_an_invalid_number_of_cpus_is_named(limit: str) -> None:
     with pytest.raises(UsageError, match=f"^TARGET_CPU_LIMIT={limit}: "):
         container_cpus({**VALUES, "TARGET_CPU_LIMIT": limit}, ENGINE)
 
 
-def test_threads_need_200_processes_more() -> None:
+def test_a_process_limit_must_be_200_above_the_threads() -> None:
     assert container_processes({**VALUES, "TOMCAT_MAX_THREADS": "2000"}, ENGINE).state == "ok"
     found = container_processes({**VALUES, "TOMCAT_MAX_THREADS": "2001"}, ENGINE)
     assert found.state == "limits"
@@ -77,7 +77,7 @@ def test_threads_need_200_processes_more() -> None:
     assert found.limits == cure
 
 
-def test_open_files_that_the_engine_cannot_give() -> None:
+def test_open_files_that_the_engine_cannot_give_are_named() -> None:
     assert container_files({**VALUES, "OPEN_FILES": "20001"}, ENGINE).state == "missing"
     unseen = replace(ENGINE, open_files=None)
     assert container_files({**VALUES, "OPEN_FILES": "20001"}, unseen).state == "ok"

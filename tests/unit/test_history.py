@@ -311,17 +311,17 @@ def test_a_rebuild_without_influxdb_is_refused(results: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["0", "12h", "30d", "4w", "15250w", "99999d"])
-def test_an_age(text: str) -> None:
+def test_ages_that_influxdb_takes(text: str) -> None:
     assert require_age(text) == text
 
 
 @pytest.mark.parametrize("text", ["15251w", "99999w"])
-def test_an_age_of_more_nanoseconds_than_influxdb_counts(text: str) -> None:
+def test_an_age_of_more_nanoseconds_than_influxdb_counts_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match=f"^INFLUXDB_RAW_RETENTION={text}: is more than the 292 y"):
         require_age(text)
 
 
 @pytest.mark.parametrize("text", ["", "0d", "-1d", "30 days", "100000h", "1y"])
-def test_what_is_no_age(text: str) -> None:
+def test_an_invalid_age_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="must be an age"):
         require_age(text)

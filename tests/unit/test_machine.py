@@ -42,7 +42,7 @@ def test_only_cpus_that_may_be_used_are_given_away() -> None:
 
 
 @pytest.mark.parametrize(("cpus", "cores"), [(2, 2), (3, 3), (4, 1)])
-def test_too_few_are_shared(cpus: int, cores: int) -> None:
+def test_too_few_cores_are_shared(cpus: int, cores: int) -> None:
     assert separate_cores(range(cpus), threads(cores)) is None
 
 

@@ -114,7 +114,9 @@ def threshold(found: dict[str, Any]) -> tuple[str, str, float]:
         ("worker_threads < 90%", Resources(), None),
     ],
 )
-def test_limits(text: str, used: Resources, kept: bool | None) -> None:
+def test_a_limit_on_a_resource_is_held_or_not(
+    text: str, used: Resources, kept: bool | None
+) -> None:
     limit = objectives.parse_limit(text)
     assert limit.holds(getattr(used, limit.key)) is kept
 
@@ -123,6 +125,6 @@ def test_limits(text: str, used: Resources, kept: bool | None) -> None:
     "text",
     ["cpu > 80%", "disk < 5", "cpu < 80", "memory < 500", "memory < 5XB", "open_files < 5%", ""],
 )
-def test_a_limit_that_is_none_is_told_the_form(text: str) -> None:
+def test_an_invalid_limit_is_refused_with_the_form(text: str) -> None:
     with pytest.raises(ValueError, match="write it like"):
         objectives.parse_limit(text)

@@ -85,7 +85,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
         yield found
 
 
-def test_its_label_is_its_name_wherever_it_is_scraped() -> None:
+def test_the_target_s_label_is_its_name_wherever_it_is_scraped() -> None:
     assert load_target_declaration().name == LAB_TARGET
     for name in ("target", "sockets"):
         file = paths.ROOT / "prometheus" / "targets" / "docker" / f"{name}.yml"
@@ -120,7 +120,7 @@ def test_a_series_ends_with_the_last_record_of_its_load(prometheus: Prometheus) 
 
 
 @needs_prometheus
-def test_series_leave_it_out_too(prometheus: Prometheus) -> None:
+def test_a_series_leaves_out_what_another_service_has(prometheus: Prometheus) -> None:
     found = read_series(plain_record(started=at(5), ended=at(30)), prometheus)
     assert found is not None
     assert set(found.of(signals.CONNECTIONS_ESTABLISHED)) == {30}
@@ -160,7 +160,9 @@ def watched(memory_bytes: int) -> Usage:
 
 @needs_prometheus
 @pytest.mark.parametrize("board", all_dashboards().values(), ids=all_dashboards())
-def test_dashboards_let_one_choose_both(board: dict[str, Any], prometheus: Prometheus) -> None:
+def test_dashboards_let_one_choose_the_lab_s_target_and_another(
+    board: dict[str, Any], prometheus: Prometheus
+) -> None:
     (query,) = (v["query"]["query"] for v in board["templating"]["list"] if v["name"] == "target")
     asked = re.fullmatch(r"label_values\((.+), target\)", query)
     assert asked, query

@@ -19,11 +19,11 @@ from spikelab.units import parse_go_duration
         ("0s", 0.0),
     ],
 )
-def test_go_s_durations(text: str, seconds: float) -> None:
+def test_durations_of_go_are_read_in_seconds(text: str, seconds: float) -> None:
     assert parse_go_duration(text) == seconds
 
 
 @pytest.mark.parametrize("text", ["", "1", "s", "1.s", "-1s", "1s 2ms", "1d", "9" * 9 + "h"])
-def test_what_is_no_duration_of_go(text: str) -> None:
+def test_an_invalid_duration_of_go_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"is not a duration|is longer"):
         parse_go_duration(text)

@@ -57,7 +57,7 @@ def test_a_file_is_not_taken_for_a_folder(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "file").read_text() == "kept"
 
 
-def test_a_link_stays_one(name: str, tmp_path: Path) -> None:
+def test_a_report_written_through_a_link_leaves_the_link(name: str, tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "link.csv").symlink_to("far/report.csv")
     assert report(name, "--format", "csv", "--out", "link.csv").exit_code == 0
@@ -65,7 +65,7 @@ def test_a_link_stays_one(name: str, tmp_path: Path) -> None:
     assert (tmp_path / "far" / "report.csv").read_text().startswith("time,")
 
 
-def test_what_is_no_file_is_written_to_and_never_replaced(tmp_path: Path) -> None:
+def test_a_pipe_is_written_to_and_never_replaced(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     (tmp_path / "link").symlink_to(pipe)
@@ -94,7 +94,7 @@ def test_the_report_at_the_end_of_a_command_can_be_left_out(
     assert (paths.RESULTS / name / "report.html").exists() is made
 
 
-def test_a_word_that_means_nothing_is_said(
+def test_an_unknown_value_of_lab_report_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     monkeypatch.setenv("LAB_REPORT", "off")

@@ -10,7 +10,7 @@ from spikelab.stack import locks
 from tests.support.http_server import Server
 
 
-def test_nothing_is_deleted_beside_a_run(
+def test_raw_samples_are_not_deleted_beside_a_run(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
     server: Server,

@@ -108,7 +108,7 @@ def test_the_beginning_of_a_name_is_enough_where_no_other_begins_so(vegeta: str)
         ("20261121T010203Z-mine-abce", "did you mean '20261121T010203Z-mine-abcd'"),
     ],
 )
-def test_what_there_is_not_is_said_in_a_line(name: str, message: str) -> None:
+def test_an_unknown_name_is_one_line(name: str, message: str) -> None:
     saved("20261121T010203Z-mine-abcd", [0.1] * 6, [0.2] * 6)
     with pytest.raises(UsageError, match=message):
         find_arm(name)
@@ -153,7 +153,7 @@ def test_a_plan_runs_its_variants_in_turn(tmp_path: Path) -> None:
     assert [cell.variant for cell in state.cells[:6]] == 2 * ["fast", "slow"] + ["slow", "fast"]
 
 
-def test_which_variants_can_be_said(tmp_path: Path) -> None:
+def test_chosen_variants_are_run_alone_and_unknown_ones_refused(tmp_path: Path) -> None:
     source = plan(tmp_path)
 
     def chosen(a: str | None, *b: str) -> list[str]:
@@ -178,7 +178,7 @@ def test_which_variants_can_be_said(tmp_path: Path) -> None:
         ("at: {rate: 200}", "at: {rate: 300}", "--at rate=300: A and B were not both run"),
     ],
 )
-def test_what_could_not_decide_is_refused_before_any_run(
+def test_a_comparison_that_could_not_decide_is_refused_before_any_run(
     tmp_path: Path, old: str, new: str, message: str
 ) -> None:
     source = plan(tmp_path, PLAN.replace(old, new))
@@ -229,11 +229,11 @@ def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
     ("order", "said"),
     [("as-written", ["A ran before B in every repeat (order: as-written)"]), ("abba", [])],
 )
-def test_that_a_always_ran_before_b_is_said(order: str, said: list[str]) -> None:
+def test_a_note_says_where_a_ran_before_b_in_every_repeat(order: str, said: list[str]) -> None:
     assert notes(*arms(runs([0.1] * 2, "a"), runs([0.1] * 2, "b"), order)) == said
 
 
-def test_of_two_experiments_it_is_said_that_they_were_not_interleaved() -> None:
+def test_a_note_says_that_two_experiments_were_not_interleaved() -> None:
     a, b = arms(runs([0.1] * 2, "a"), runs([0.1] * 2, "b"), "as-written")
     (said,) = notes(a, replace(b, experiment="mine-2"))
     assert said.startswith("A's and B's runs were not interleaved")

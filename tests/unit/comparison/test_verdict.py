@@ -99,7 +99,7 @@ def test_a_percentile_that_failures_reach_is_infinite_and_judged_by_order() -> N
     assert ComparisonRecord.model_validate_json(result.model_dump_json(by_alias=True)) == result
 
 
-def test_several_places_need_one_that_decides() -> None:
+def test_of_several_places_one_has_to_be_named_to_decide() -> None:
     def swept(figures: list[float], name: str) -> list[Any]:
         return [*runs(figures, name, rate=400), *runs([2 * f for f in figures], name, rate=600)]
 
@@ -216,7 +216,7 @@ def test_a_percentile_is_infinite_only_where_failures_reach_it() -> None:
     assert METRICS["p99"].of(unprinted) == 0.4
 
 
-def test_what_was_dropped_counts_as_infinite() -> None:
+def test_dropped_requests_count_as_infinite() -> None:
     printed = Latency(p50=0.1, p90=0.2, p95=0.3, p99=0.4, max=0.5)
     dropping = step(dropped=60, latency_with_failures_seconds=printed)
     assert METRICS["p90"].of(dropping) == 0.4
@@ -236,7 +236,9 @@ def test_what_was_dropped_counts_as_infinite() -> None:
         (QuestionOptions(at=["rate"]), "write it as --at key=value"),
     ],
 )
-def test_a_question_that_makes_no_sense_is_one_line(asked: QuestionOptions, message: str) -> None:
+def test_an_invalid_option_of_a_comparison_is_one_line(
+    asked: QuestionOptions, message: str
+) -> None:
     with pytest.raises(UsageError, match=message):
         asked.of(None)
 

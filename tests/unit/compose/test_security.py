@@ -61,7 +61,7 @@ def test_a_service_s_log_is_rotated(name: str) -> None:
     assert SERVICES[name]["logging"]["options"] == {"max-size": "10m", "max-file": "3"}
 
 
-def test_what_dies_is_started_again_except_what_drives_load() -> None:
+def test_every_service_is_restarted_except_drivers_and_one_shot_ones() -> None:
     assert {n for n, s in SERVICES.items() if "restart" not in s} == NEVER_RESTARTED
 
 
@@ -93,7 +93,7 @@ def test_load_has_no_way_out_and_the_others_none_that_is_answered() -> None:
         }
 
 
-def test_who_shares_a_network() -> None:
+def test_each_network_has_only_the_services_that_need_it() -> None:
     members: dict[str, set[str]] = {name: set() for name in COMPOSE["networks"]}
     for name, service in SERVICES.items():
         for network in service.get("networks", []):

@@ -25,7 +25,7 @@ def test_every_fault_test_has_its_row_and_every_row_its_test(document: dict[str,
     assert named == reliability.fault_tests()
 
 
-def test_nothing_of_one_run_alone_is_in_the_table(document: dict[str, Any]) -> None:
+def test_the_table_names_no_address_or_path_of_one_run(document: dict[str, Any]) -> None:
     table = reliability.table(document)
     assert "127.0.0.1" not in table
     assert "spikelab-test" not in table

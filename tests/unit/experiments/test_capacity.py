@@ -115,7 +115,9 @@ def test_the_phases_of_an_overload_follow_each_other(tmp_path: Path) -> None:
         [("kind: rate", "kind: users")],
     ],
 )
-def test_whole_numbers_stay_whole(tmp_path: Path, changes: list[tuple[str, str]]) -> None:
+def test_a_search_over_whole_numbers_tries_whole_numbers_alone(
+    tmp_path: Path, changes: list[tuple[str, str]]
+) -> None:
     bounds = ("first: 100, lowest: 50, highest: 1600", "first: 3, lowest: 1, highest: 40")
     asked = question(tmp_path, bounds, *changes)
     tried: list[CapacityStep] = []
@@ -127,7 +129,7 @@ def test_whole_numbers_stay_whole(tmp_path: Path, changes: list[tuple[str, str]]
     assert (found.outcome, found.highest_pass, found.lowest_fail) == ("found", 7, 8)
 
 
-def test_the_first_value_is_checked_as_well(tmp_path: Path) -> None:
+def test_a_first_value_that_the_parameter_refuses_is_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"capacity\.first: rate=99\.5: must be a whole number"):
         question(tmp_path, ("default: 100.0", "default: 100"), ("first: 100", "first: 99.5"))
 
@@ -238,7 +240,7 @@ def test_the_cool_down_counts_from_the_last_run(tmp_path: Path, results: Path) -
         ("sweep", ["a", "b"], "full; all 2 runs are done: the same command gives the answer"),
     ],
 )
-def test_what_a_stopped_experiment_goes_on_with(
+def test_a_stopped_experiment_says_with_which_run_it_goes_on(
     tmp_path: Path, results: Path, kind: Any, testids: list[str | None], said: str
 ) -> None:
     results.mkdir()

@@ -65,7 +65,7 @@ def record(*steps: Step, reasons: tuple[str, ...] = ()) -> RunRecord:
         ({**STARTED_LESS, "slow": {_P95.text: 3900}}, [], "inconclusive", []),
     ],
 )
-def test_verdicts(
+def test_a_step_s_verdict_and_what_it_missed(
     changes: dict[str, Any], limits: list[str], verdict: str | None, kinds: list[str]
 ) -> None:
     found = judged(record(step(**changes)), 400, [_P95], [parse_limit(text) for text in limits])
@@ -92,7 +92,7 @@ def test_a_search_of_a_limit_alone_wants_the_rate_as_well(
 
 
 @pytest.mark.parametrize(("started", "verdict"), [(49, "pass"), (48, "fail")])
-def test_one_request_less_is_the_rate(started: int, verdict: str) -> None:
+def test_one_request_less_than_the_rate_counts_as_the_rate(started: int, verdict: str) -> None:
     answers = {"requests": started, "completed": started, "started_rate": started / 5}
     few = plain_step(5.0, 10.0, **answers, dropped=50 - started)
     found = judged(record(few), 10, [], [])
@@ -110,7 +110,7 @@ def test_one_request_less_is_the_rate(started: int, verdict: str) -> None:
         (420.0, [], "fail"),
     ],
 )
-def test_a_small_overload_of_a_known_capacity(
+def test_the_verdict_on_a_small_overload_of_a_server_of_known_capacity(
     rate: float, objectives: list[str], verdict: str
 ) -> None:
     # 400/s, for 5 s.
@@ -160,7 +160,7 @@ _OVER = Load(capacity=400, factor=2, duration="10s", recovery="20s")
         ({"goodput": 380.0, "verdict": "inconclusive"}, "inconclusive"),
     ],
 )
-def test_what_an_overload_does(changes: dict[str, Any], outcome: str) -> None:
+def test_the_outcome_of_an_overload(changes: dict[str, Any], outcome: str) -> None:
     over = step(**{"name": "overload", "requests": 8000, "verdict": "fail", **changes})
     found = overload_judged(record(over), _OVER, [_P95])
     assert found.outcome == outcome
@@ -200,7 +200,9 @@ def series(late: list[float | None], failed: list[float]) -> Series:
         ([1, 1, 0.05, 0.05], [0] * 4, None),
     ],
 )
-def test_recovery(late: list[float | None], failed: list[float], seconds: float | None) -> None:
+def test_recovery_is_the_time_until_latency_and_failures_are_normal_again(
+    late: list[float | None], failed: list[float], seconds: float | None
+) -> None:
     begun = START + timedelta(seconds=2)
     found = recovery_seconds(series(late, failed), begun, 20, [_P95])
     assert found == seconds

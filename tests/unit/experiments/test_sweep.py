@@ -248,11 +248,11 @@ def judged(*steps: Step) -> tuple[object, object, list[float], list[float]]:
     )
 
 
-def test_all_held() -> None:
+def test_where_all_rates_pass_the_highest_is_held() -> None:
     assert judged(step(200, "pass"), step(400, "pass")) == (400, None, [], [])
 
 
-def test_all_failed() -> None:
+def test_where_all_rates_fail_none_is_held() -> None:
     assert judged(step(400, "fail"), step(200, "fail")) == (None, 200, [], [])
 
 
@@ -276,7 +276,7 @@ def test_a_rate_that_one_repeat_did_not_start_is_not_reached() -> None:
 
 
 @pytest.mark.parametrize("rate", [7, 33.3, 850, 1000, 12345])
-def test_98_percent_is_enough(rate: float) -> None:
+def test_a_rate_is_reached_from_98_percent_started(rate: float) -> None:
     assert judged(step(rate, "pass", started_share=0.98))[0] == rate
     assert judged(step(rate, "pass", started_share=0.9799))[3] == [rate]
 

@@ -25,7 +25,7 @@ FILES = {
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_no_other_format_takes_it(name: str) -> None:
+def test_a_report_is_taken_by_its_own_format_alone(name: str) -> None:
     for other in set(FORMATS) - {FILES[name]}:
         with pytest.raises(ReportError):
             FORMATS[other].parse(text_of(name))

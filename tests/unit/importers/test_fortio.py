@@ -8,7 +8,7 @@ from spikelab.importers import fortio
 from tests.support.reports import changed, text_of
 
 
-def test_fortio() -> None:
+def test_a_report_of_fortio_has_counts_rates_and_percentiles() -> None:
     result = fortio.parse(text_of("fortio.json"))
     assert (result.requests, result.failures, result.completed) == (100, 20, 100)
     assert result.errors.by_class() == {"http_5xx": 20}

@@ -103,7 +103,7 @@ def answer(
 
 
 @pytest.mark.parametrize("success", ["success>=0.999", "success >= 99.9%", " success>=99.9% "])
-def test_the_published_sweep(success: str) -> None:
+def test_the_published_sweep_holds_the_published_rates(success: str) -> None:
     assert judged(SWEEP, success) == {"off": answer(1000, None), "on": answer(800, 850)}
 
 
@@ -191,7 +191,7 @@ def test_rates_with_and_without_zeros_and_missing_repeats(reports: Path) -> None
     assert found == {"layer-4-on": answer(None, 850), "off": answer(900, None)}
 
 
-def test_one_repeat_that_started_less(reports: Path) -> None:
+def test_a_rate_of_which_one_repeat_started_less_is_not_held(reports: Path) -> None:
     put(
         reports,
         {
@@ -203,7 +203,7 @@ def test_one_repeat_that_started_less(reports: Path) -> None:
     assert judged(reports, "success>=0.999") == {"a": answer(100, None, not_reached=(200,))}
 
 
-def test_nobody_answered(reports: Path) -> None:
+def test_a_report_in_which_nobody_answered_has_no_latency(reports: Path) -> None:
     put(reports, {"a-50-run1.txt": (DATA / "imports" / "vegeta_refused.txt").read_text()})
     assert judged(reports, "success>=1%") == {"a": answer(None, 50)}
     # A failed attempt took no time, and is still no quick answer.
@@ -249,7 +249,7 @@ def test_two_files_of_one_run_are_refused(reports: Path) -> None:
     assert "a-0100-run1.txt and a-100-run1.txt are the same run: rename one" in said
 
 
-def test_an_empty_folder_a_missing_one_and_an_unknown_format(reports: Path) -> None:
+def test_an_empty_folder_a_missing_one_and_an_unknown_format_are_refused(reports: Path) -> None:
     assert "there is no file named <variant>-<rate>-run<n>.txt in it" in refused(reports)
     assert "no such file or folder" in refused(reports / "away")
     assert "did you mean 'vegeta'?" in refused(reports, format_name="vegetta")
@@ -269,14 +269,16 @@ def test_an_empty_folder_a_missing_one_and_an_unknown_format(reports: Path) -> N
         (report() + report(), "it has two lines 'Requests'"),
     ],
 )
-def test_one_broken_report_and_nothing_is_written(reports: Path, text: str, wanted: str) -> None:
+def test_one_broken_report_keeps_all_of_a_folder_from_being_imported(
+    reports: Path, text: str, wanted: str
+) -> None:
     put(reports, {"a-100-run1.txt": report(), "b-100-run1.txt": text})
     said = refused(reports)
     assert "b-100-run1.txt: " in said
     assert wanted in said
 
 
-def test_bytes_that_are_no_text(reports: Path) -> None:
+def test_a_report_that_is_no_text_is_one_line(reports: Path) -> None:
     (reports / "a-100-run1.txt").write_bytes(b"\xff\xfe\x00")
     assert "a-100-run1.txt: this is no text in UTF-8" in refused(reports)
 
@@ -321,7 +323,7 @@ def test_other_formats_are_judged_alike(
     assert RunRecord.model_validate(record.to_json()) == record
 
 
-def test_the_command_line(tmp_path: Path) -> None:
+def test_the_import_command_s_exit_codes_and_output(tmp_path: Path) -> None:
     def lab(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "spikelab", "import", *words],

@@ -32,14 +32,14 @@ def test_k6_s_names_as_its_schema_has_them() -> None:
     assert k6.parse(named) == k6.parse(text)
 
 
-def test_k6_drops() -> None:
+def test_k6_s_dropped_iterations_are_counted() -> None:
     document = json.loads(text_of("k6_summary_export.json"))
     document["metrics"]["dropped_iterations"] = {"count": 7, "rate": 3.5}
     assert k6.parse(json.dumps(document)).dropped == 7
 
 
 @pytest.mark.parametrize("metric", ["http_reqs", "http_req_failed", "http_req_duration"])
-def test_k6_without_http(metric: str) -> None:
+def test_k6_s_summary_without_http_is_refused(metric: str) -> None:
     document = json.loads(text_of("k6_summary_export.json"))
     del document["metrics"][metric]
     with pytest.raises(ReportError, match=f"it has no metric {metric}"):

@@ -7,7 +7,7 @@ from spikelab.importers.common import ReportError
 from tests.support.reports import text_of
 
 
-def test_locust() -> None:
+def test_locust_s_statistics_have_counts_rates_and_percentiles() -> None:
     stats = locust.parse(text_of("locust_stats.csv"))
     assert (stats.requests, stats.failures, stats.completed) == (150, 15, 135)
     assert stats.started_rate == 51.47714628636614

@@ -52,7 +52,9 @@ def mistake(script: str, **variables: str) -> str:
         ("bodies", {"SIZES": "1k"}, 'SIZES: "1k" is no size; write it like 500B, 10kB'),
     ],
 )
-def test_by_hand(script: str, variables: dict[str, str], line: str) -> None:
+def test_a_wrong_variable_by_hand_is_one_line(
+    script: str, variables: dict[str, str], line: str
+) -> None:
     assert line in mistake(script, **variables)
 
 
@@ -87,13 +89,15 @@ def changed(**keys: object) -> dict[str, Any]:
         ("steady", {**PLAN, "request": None}, 'the key "request" is missing'),
     ],
 )
-def test_in_a_plan(tmp_path: Path, script: str, plan: dict[str, Any], line: str) -> None:
+def test_a_mistake_in_a_plan_is_one_line(
+    tmp_path: Path, script: str, plan: dict[str, Any], line: str
+) -> None:
     file = tmp_path / "plan.json"
     file.write_text(json.dumps(plan))
     assert line in mistake(script, LAB_PLAN=str(file))
 
 
-def test_a_plan_that_is_not_there() -> None:
+def test_a_plan_that_is_not_there_is_one_line() -> None:
     assert "give the absolute path of a plan in JSON" in mistake("steady", LAB_PLAN="/nowhere")
 
 

@@ -112,7 +112,7 @@ def test_a_wrong_phase_is_named(phases: list[dict[str, Any]], says: str) -> None
         parse_plan(plan(phases=phases))
 
 
-def test_durations() -> None:
+def test_durations_are_read_in_seconds() -> None:
     assert [seconds(text) for text in ("250ms", "1.5s", "1m30s", "2h")] == [0.25, 1.5, 90, 7200]
 
 
@@ -149,7 +149,7 @@ def test_otel_gets_defaults_and_labels() -> None:
     assert "instance" not in str(environ)
 
 
-def test_what_the_user_has_set_stays_and_names_the_run() -> None:
+def test_otel_variables_of_the_user_stay_and_name_the_run() -> None:
     environ = {
         "OTEL_RESOURCE_ATTRIBUTES": "team=x,testid=my%20run",
         "OTEL_METRIC_EXPORT_INTERVAL": "5",

@@ -141,7 +141,9 @@ PHASES: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("processes", [[], ["--processes=2"]])
-def test_the_phases_of_a_plan(tmp_path: Path, site: Site, processes: list[str]) -> None:
+def test_the_phases_of_a_plan_run_and_are_summarised(
+    tmp_path: Path, site: Site, processes: list[str]
+) -> None:
     plan = plan_file(tmp_path, site, PHASES, "/hello")
     code, said = run(site, "hello.py", processes, LAB_PLAN=plan)
     assert code == 0, said

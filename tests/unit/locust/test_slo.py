@@ -109,7 +109,7 @@ def test_a_limit_includes_itself_where_it_says_so() -> None:
     assert not parse_objective("success >= 99%").is_missed_by(60)
 
 
-def test_errors_by_class() -> None:
+def test_each_error_has_its_class() -> None:
     assert error_class(404, RuntimeError()) == "http_4xx"
     assert error_class(503, RuntimeError()) == "http_5xx"
     assert error_class(0, ConnectionRefusedError()) == "refused"

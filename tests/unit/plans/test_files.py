@@ -122,7 +122,7 @@ def test_a_plan_s_file_fits_the_published_schema_as_it_is_written(name: str) -> 
     SCHEMA.validate(READY[name])
 
 
-def test_the_plan_in_the_docs_is_one(tmp_path: Path) -> None:
+def test_the_plan_in_the_docs_loads(tmp_path: Path) -> None:
     page = (paths.ROOT / "docs" / "plans.md").read_text()
     path = tmp_path / "my-rate.yaml"
     path.write_text(page.split("```yaml\n")[1].split("```")[0])

@@ -239,7 +239,7 @@ def test_a_spike_takes_as_many_waves_as_it_has(
     assert str(guess).startswith("up to") == at_most
 
 
-def test_a_search_is_as_long_as_its_course(plan_file: Path) -> None:
+def test_an_estimate_of_a_search_is_as_long_as_its_course(plan_file: Path) -> None:
     plan_file.write_text(f"{PLAN}{SEARCH}, overload: {{duration: 30s, recovery: 60s}}}}\n")
     plan = load_plan(str(plan_file))
     guess = estimate(plan)

@@ -75,7 +75,9 @@ def test_words_in_figures_can_be_read_on_a_phone(
     page.close()
 
 
-def test_it_prints(browser: playwright.Browser, pages: dict[str, Path], tmp_path: Path) -> None:
+def test_a_report_prints(
+    browser: playwright.Browser, pages: dict[str, Path], tmp_path: Path
+) -> None:
     page = browser.new_page()
     page.goto(pages[SWEEP].as_uri())
     page.emulate_media(media="print")

@@ -70,7 +70,9 @@ def started(java_options: str = "") -> str:
     ).stdout
 
 
-def test_it_is_made_once_and_used(archive: Build, capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_archive_is_made_once_and_used(
+    archive: Build, capfd: pytest.CaptureFixture[str]
+) -> None:
     ensure_built()
     assert "building the archive of the target's classes" in capfd.readouterr().err
     assert archive.current()
@@ -82,7 +84,7 @@ def test_it_is_made_once_and_used(archive: Build, capfd: pytest.CaptureFixture[s
     assert started() == "ready\n"
 
 
-def test_another_jar_and_another_java_make_it_anew(
+def test_another_jar_and_another_java_make_the_archive_anew(
     archive: Build, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ensure_built()
@@ -102,7 +104,7 @@ def test_another_jar_and_another_java_make_it_anew(
 
 
 @pytest.mark.parametrize("says", ["exit 1", "exit 0", 'echo half > "${2#*=}"; kill -9 $$'])
-def test_a_java_that_makes_none_starts_the_target_without(
+def test_a_java_that_makes_no_archive_starts_the_target_without(
     archive: Build, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, says: str
 ) -> None:
     making = f'case "$*" in *ArchiveClassesAtExit*) {says} ;; esac'

@@ -42,7 +42,9 @@ from spikelab.statistics.pairs import (
         ([], 1, "inconclusive"),
     ],
 )
-def test_repeats_must_agree(verdicts: list[Verdict], needed: int, wanted: Verdict) -> None:
+def test_a_verdict_over_repeats_needs_them_to_agree(
+    verdicts: list[Verdict], needed: int, wanted: Verdict
+) -> None:
     assert over_repeats(verdicts, needed) == wanted
 
 
@@ -86,7 +88,7 @@ def test_the_interval_is_students() -> None:
     assert result.difference_p == pytest.approx(0.002833, abs=1e-6)
 
 
-def test_the_interval_is_the_librarys() -> None:
+def test_the_interval_is_scipy_s() -> None:
     random = np.random.default_rng(1)
     a, b = random.lognormal(size=9), random.lognormal(size=9)
     theirs = ttest_rel(np.log(b), np.log(a))
@@ -215,7 +217,7 @@ def test_a_margin_must_allow_something() -> None:
         ([], []),
     ],
 )
-def test_holm(p_values: list[float], adjusted: list[float]) -> None:
+def test_holm_s_adjusted_p_values(p_values: list[float], adjusted: list[float]) -> None:
     assert holm(p_values) == pytest.approx(adjusted)
 
 
@@ -253,7 +255,7 @@ def test_equal_arms_are_called_different_in_at_most_five_percent(
     assert found["better"] + found["worse"] <= binom.ppf(0.999, COMPARISONS, 0.05)
 
 
-def test_ten_percent_are_found() -> None:
+def test_a_difference_of_ten_percent_is_found() -> None:
     found = verdicts(Arms(0.03, change=1.1), 8, 500, np.random.default_rng(1))
     assert found["worse"] >= 0.98 * 500
     assert not found["better"]

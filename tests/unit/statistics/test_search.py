@@ -21,7 +21,7 @@ def course(judge: Judge, search: Search = SEARCH) -> tuple[Capacity, list[tuple[
     return found, [(step.rate, step.verdict) for step in steps]
 
 
-def test_grow_bisect_confirm() -> None:
+def test_a_search_grows_bisects_and_confirms() -> None:
     found, steps = course(falling(start=400, fall=0))
     assert steps == [
         (100, "pass"),
@@ -98,13 +98,13 @@ def test_a_search_goes_on_from_its_steps(said: list[Verdict]) -> None:
             assert answer(SEARCH, steps[:done]).reason == "the search is not over"
 
 
-def test_nothing_passes() -> None:
+def test_where_nothing_passes_the_capacity_is_below_the_lowest() -> None:
     found, steps = course(lambda *_: "fail", Search(100, 20, 1000, confirmations=1))
     assert [rate for rate, _ in steps] == [100, 100, 50, 25, 20, 20]
     assert found == Capacity("below", None, 20)
 
 
-def test_everything_passes() -> None:
+def test_where_everything_passes_the_capacity_is_above_the_highest() -> None:
     found, steps = course(lambda *_: "pass", Search(100, 20, 700, confirmations=1))
     assert [rate for rate, _ in steps] == [100, 200, 400, 700, 700]
     assert found == Capacity("at least", 700, None)
@@ -181,7 +181,7 @@ def test_a_capacity_that_halves_is_inconclusive() -> None:
     assert found.outcome == "inconclusive"
 
 
-def test_a_queue_with_random_service_times() -> None:
+def test_the_capacity_of_a_queue_with_random_service_times_is_found() -> None:
     queue, random = Queue(), np.random.default_rng(1)
     ended = [run_search(SEARCH, queue.judge(60, random))[0] for _ in range(8)]
     found = [one for one in ended if one.outcome == "found"]
