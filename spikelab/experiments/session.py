@@ -137,6 +137,15 @@ class Experiment:
         }
         return [known[cell.arm] for cell in self.state.cells]
 
+    def replaced_targets(self) -> list[str]:
+        """A line for each variant of its runs that starts another target than the lab's own."""
+        used = {cell.variant for cell in self.state.cells}
+        return [
+            f"variant {name} replaces the lab's own target: {_shown(build)}"
+            for name, build in builds_of(self.plan).items()
+            if name in used
+        ]
+
     @contextmanager
     def session(self, runtime: Runtime) -> Iterator["ExperimentSession"]:
         """The lab to itself, checked and ready to run its cells.
@@ -164,13 +173,10 @@ class Experiment:
 
     def _prepare(self, runtime: Runtime) -> None:
         """The stack is there for all of its runs, and nothing of earlier ones is left open."""
-        builds = builds_of(self.plan)
-        for build in builds.values():
+        for build in builds_of(self.plan).values():
             runtime.require_build(build)
-        used = {cell.variant for cell in self.state.cells}
-        for name, build in builds.items():
-            if name in used:
-                say(f"variant {name} replaces the lab's own target: {_shown(build)}")
+        for line in self.replaced_targets():
+            say(line)
         # A search adds its cells as it goes.
         plans = [self.plan_of(cell) for cell in _one_of_each(self.state.cells)] or [self.plan]
         components = list(dict.fromkeys(name for plan in plans for name in plan.components))
