@@ -9,7 +9,8 @@ from spikelab import paths
 from spikelab.plans.model import Plan
 from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.experiment import ExperimentState
-from spikelab.results.run import RunRecord, write_json
+from spikelab.results.files import write_json
+from spikelab.results.run import RunRecord
 
 _DIALECT = "https://json-schema.org/draft/2020-12/schema"
 MODELS: dict[str, tuple[type[BaseModel], str]] = {

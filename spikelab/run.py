@@ -30,14 +30,8 @@ from spikelab.measure import RunFigures, TargetBefore
 from spikelab.plans.model import Plan
 from spikelab.plans.studies import Variant
 from spikelab.prediction.check import fill_prediction
-from spikelab.results.run import (
-    Connections,
-    Generator,
-    RunRecord,
-    TargetRecord,
-    now,
-    write_json,
-)
+from spikelab.results.files import write_json
+from spikelab.results.run import Connections, Generator, RunRecord, TargetRecord, now
 from spikelab.series import keep_series
 from spikelab.settings import (
     DATABASE,

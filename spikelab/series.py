@@ -6,7 +6,6 @@ Read once for two uses: history in InfluxDB, and reports, which need no store.
 
 import math
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Self
 
 from pydantic import Field, model_validator
@@ -14,13 +13,13 @@ from pydantic import Field, model_validator
 from spikelab import signals
 from spikelab.console import warn
 from spikelab.errors import LabError
-from spikelab.results.run import Kept, Moment, RunRecord, read_kept, write_json
+from spikelab.results.files import Moment, ResultFile
+from spikelab.results.run import RunRecord
 from spikelab.signals import LAB_TARGET, Signal
 from spikelab.stores import Prometheus, gaps, inside, settle
 from spikelab.units import parse_duration
 
 SCHEMA_VERSION = 1
-FILE = "series.json"
 # A longer run is thinned out: one point for so many seconds.
 MOST_POINTS = 3600
 RATES = (signals.GOOD_RATE, signals.FAILURE_RATE, signals.DROPPED_RATE)
@@ -47,13 +46,17 @@ _COUNTED = {signal.name for signal in RATES}
 _DIGITS = 6
 
 
-class Series(Kept):
+class Series(ResultFile):
     """The whole file. A point is of the `step_seconds` that follow its time; the first one is at
     `begun`. Units are those of the signals: requests a second, seconds, counts."""
 
+    FILE = "series.json"
+    NAME = "testid"
+    INDENT = None
+
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
     testid: str
-    begun: Annotated[Moment, Field(description=signals)]
+    begun: Annotated[Moment, Field(description="the first second with load")]
     step_seconds: Annotated[int, Field(ge=1, le=10**9)]
     points: Annotated[
         dict[str, list[float | None]],
@@ -78,15 +81,8 @@ class Series(Kept):
         """Each point's time since `begun`."""
         return [number * self.step_seconds for number in range(len(self))]
 
-    def save(self, folder: Path) -> None:
-        """Writes series.json whole or not at all."""
-        write_json(folder / FILE, self.model_dump(mode="json", by_alias=True), indent=None)
 
-
-def load_series(folder: Path) -> Series | None:
-    """A run's series by its folder; None where there is none that can be read."""
-    series = read_kept(Series, folder, FILE)
-    return series if series and series.testid == folder.name else None
+load_series = Series.read_in
 
 
 def keep_series(record: RunRecord, prometheus: Prometheus) -> None:
@@ -98,7 +94,7 @@ def keep_series(record: RunRecord, prometheus: Prometheus) -> None:
         warn(f"{error}; this run cannot be drawn over time")
         return
     if found:
-        found.save(record.folder)
+        found.save()
 
 
 def read_series(record: RunRecord, prometheus: Prometheus) -> Series | None:

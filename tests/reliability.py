@@ -18,7 +18,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from spikelab import paths
-from spikelab.results.run import write_json, write_whole
+from spikelab.results.files import write_json, write_whole
 
 TESTS = (
     "tests/compose/test_faults_stack.py",

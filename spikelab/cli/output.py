@@ -18,8 +18,9 @@ from spikelab.report.sentences import held_sentence, search_sentence
 from spikelab.report.steps import curves_of_variants
 from spikelab.report.tables import print_table
 from spikelab.results.comparison import ComparisonRecord
-from spikelab.results.experiment import FILE, CapacityAnswer, ExperimentState
-from spikelab.results.run import RunRecord, json_text, write_json
+from spikelab.results.experiment import CapacityAnswer, ExperimentState
+from spikelab.results.files import json_text, write_json
+from spikelab.results.run import RunRecord
 from spikelab.stack.base import Runtime
 
 
@@ -99,7 +100,7 @@ def say_experiment(runtime: Runtime, state: ExperimentState) -> None:
     if grafana := runtime.endpoints().grafana:
         link = runs_url(grafana, state.plan, state.started, state.ended)
         out.print(f"dashboard  {link}")
-    out.print(f"experiment {paths.shown(state.folder / FILE)}")
+    out.print(f"experiment {paths.shown(state.folder / state.FILE)}")
 
 
 def say_report(name: str) -> None:

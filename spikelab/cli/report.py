@@ -10,8 +10,8 @@ from spikelab import paths
 from spikelab.cli.app import command
 from spikelab.console import out, warn
 from spikelab.errors import LabError, UsageError, did_you_mean
+from spikelab.results.files import write_whole
 from spikelab.results.lookup import Subject, find
-from spikelab.results.run import write_whole
 
 _ALL = "all"
 _PRINT = "-"

@@ -14,11 +14,10 @@ from pathlib import Path
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.plans.load import plan_files
-from spikelab.results.experiment import FILE as STATE_FILE
 from spikelab.results.experiment import ExperimentState, read_state
+from spikelab.results.files import write_json
 from spikelab.results.lookup import find_folder
-from spikelab.results.run import FILE as RUN_FILE
-from spikelab.results.run import RunRecord, Scalar, Step, read_record, write_json
+from spikelab.results.run import RunRecord, Scalar, Step, read_record
 
 # By name: swept parameters, and `phase` or `variant` where that alone tells two steps apart.
 Place = Mapping[str, Scalar]
@@ -148,12 +147,12 @@ def arm_of_state(state: ExperimentState, variant: str | None = None) -> Arm:
 def find_arm(name: str) -> Arm:
     """The arm of that name. Raises UsageError when there is none, or more than one."""
     base, colon, variant = name.partition(":")
-    folder = find_folder(base, (STATE_FILE, RUN_FILE), also=plan_files())
+    folder = find_folder(base, (ExperimentState.FILE, RunRecord.FILE), also=plan_files())
     found = folder.name
-    if (folder / STATE_FILE).exists():
+    if (folder / ExperimentState.FILE).exists():
         state = read_state(found)
         if state is None:
-            raise UsageError(f"{paths.shown(folder / STATE_FILE)}: cannot be read")
+            raise UsageError(f"{paths.shown(folder / ExperimentState.FILE)}: cannot be read")
         return arm_of_state(state, variant if colon else None)
     record = read_record(found)
     if record is None or not record.steps:

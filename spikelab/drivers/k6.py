@@ -18,7 +18,8 @@ from spikelab.drivers.base import PhaseSummary, Run, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
 from spikelab.plans.model import DriverName, Phase
-from spikelab.results.run import ERROR_CLASSES, Errors, Latency, write_json
+from spikelab.results.files import write_json
+from spikelab.results.run import ERROR_CLASSES, Errors, Latency
 from spikelab.settings import DATABASE
 from spikelab.stack.base import DriverCommand
 from spikelab.units import parse_whole_number

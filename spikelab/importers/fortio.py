@@ -22,7 +22,8 @@ from spikelab.importers.common import (
     read_part,
 )
 from spikelab.objectives import QUANTILES
-from spikelab.results.run import Count, Latency
+from spikelab.results.files import Count
+from spikelab.results.run import Latency
 
 # Fortio's own rule (codeIsOK): 2xx, and the teapot.
 _TEAPOT = 418

@@ -23,7 +23,8 @@ from spikelab.importers.common import (
     latency_in,
     read_part,
 )
-from spikelab.results.run import Count, Errors
+from spikelab.results.files import Count
+from spikelab.results.run import Errors
 
 _WHAT = "JSON summary of k6"
 _NEEDED = ("http_reqs", "http_req_failed", "http_req_duration")

@@ -20,7 +20,8 @@ from spikelab.importers.common import (
     latency_in,
     read_part,
 )
-from spikelab.results.run import Count, Errors
+from spikelab.results.files import Count
+from spikelab.results.run import Errors
 
 COMPANIONS = ("_stats_history.csv", "_failures.csv", "_exceptions.csv")
 _WHAT = "statistics CSV of Locust"

@@ -24,7 +24,8 @@ from spikelab.importers.common import (
     latency_in,
     read_part,
 )
-from spikelab.results.run import Count, Errors, Latency
+from spikelab.results.files import Count
+from spikelab.results.run import Errors, Latency
 from spikelab.units import parse_go_duration
 
 _MOST_ERRORS = 5

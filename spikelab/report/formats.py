@@ -31,8 +31,9 @@ from spikelab.report.sentences import SIGNS
 from spikelab.report.steps import ObjectiveCheck, checks, curves, name_of_step
 from spikelab.report.style import Figure
 from spikelab.report.tables import Table, meaning_of
+from spikelab.results.files import write_whole
 from spikelab.results.lookup import Subject, find
-from spikelab.results.run import RunRecord, Step, Totals, write_whole
+from spikelab.results.run import RunRecord, Step, Totals
 from spikelab.series import load_series
 
 FILE = "report.html"

@@ -4,14 +4,12 @@
 Latencies are in seconds, rates per second, shares of 1.
 """
 
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from spikelab import paths
-from spikelab.results.run import Count, Kept, Moment, Scalar, read_kept, write_json
+from spikelab.results.files import Count, Moment, Part, ResultFile
+from spikelab.results.run import Scalar
 from spikelab.statistics.pairs import Answer
 
 # A figure of a step that comparisons know; spikelab/comparison/verdict.py says how each is taken.
@@ -24,12 +22,11 @@ MetricUnit = Literal["s", "1/s", "share"]
 
 
 SCHEMA_VERSION = 1
-FILE = "comparison.json"
 # JSON has no infinity; null: not measured.
 MetricValue = float | Literal["infinite"] | None
 
 
-class Side(Kept):
+class Side(Part):
     """A or B: its name as one may write it again, and its runs."""
 
     name: str
@@ -39,7 +36,7 @@ class Side(Kept):
     runs: list[str]
 
 
-class PairFigures(Kept):
+class PairFigures(Part):
     """One pair of runs that counts. Which one is A's and which B's is said by testid."""
 
     repeat: Count
@@ -49,7 +46,7 @@ class PairFigures(Kept):
     b: MetricValue
 
 
-class LeftOut(Kept):
+class LeftOut(Part):
     """A pair that gives no figures for any metric."""
 
     place: dict[str, Scalar]
@@ -57,7 +54,7 @@ class LeftOut(Kept):
     reason: str
 
 
-class Advice(Kept):
+class Advice(Part):
     """What more pairs would bring: docs/statistics.md says how far it can be trusted."""
 
     pairs_needed: Annotated[
@@ -69,7 +66,7 @@ class Advice(Kept):
     ]
 
 
-class Result(Kept):
+class Result(Part):
     """One metric at one place. `a` and `b` are geometric means over the pairs that count."""
 
     metric: MetricName
@@ -132,7 +129,7 @@ class Result(Kept):
         return 2 if wide else 3
 
 
-class Noise(Kept):
+class Noise(Part):
     """What identical arms showed in one metric: how finely this machine can compare."""
 
     metric: MetricName
@@ -147,9 +144,12 @@ class Noise(Kept):
     reason: str | None = None
 
 
-class ComparisonRecord(Kept):
+class ComparisonRecord(ResultFile):
     """The whole file: B against A. `verdict` is the primary metric's at the place that decides;
     null for runs that are only set side by side. `noise` is there for identical arms."""
+
+    FILE = "comparison.json"
+    NAME = "comparison"
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
     comparison: str
@@ -180,28 +180,6 @@ class ComparisonRecord(Kept):
         """What it says of each run of B; None where nothing was judged, or of identical arms."""
         return self.deciding.confidence if self.deciding and not self.noise else None
 
-    @property
-    def folder(self) -> Path:
-        return paths.RESULTS / self.comparison
 
-    def to_json(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", by_alias=True)
-
-    def save(self) -> Path:
-        """Writes comparison.json whole or not at all; returns its path."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.folder / FILE, self.to_json())
-        return self.folder / FILE
-
-
-def read_comparison(name: str) -> ComparisonRecord | None:
-    """A comparison by its name; None where there is none that can be read."""
-    record = read_kept(ComparisonRecord, paths.RESULTS / name, FILE)
-    return record if record and record.comparison == name else None
-
-
-def all_comparisons() -> Iterator[ComparisonRecord]:
-    """The readable comparisons under results/, newest first."""
-    for path in sorted(paths.RESULTS.glob(f"*/{FILE}"), reverse=True):
-        if (record := read_comparison(path.parent.name)) is not None:
-            yield record
+read_comparison = ComparisonRecord.read
+all_comparisons = ComparisonRecord.read_all

@@ -7,35 +7,22 @@ experiment that was interrupted goes on from there. A capacity search's `answer`
 """
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from spikelab import paths
 from spikelab.objectives import Verdict
-from spikelab.results.run import (
-    Count,
-    Kept,
-    Latency,
-    Moment,
-    Resources,
-    RunRecord,
-    Scalar,
-    read_kept,
-    read_record,
-    write_json,
-)
+from spikelab.results.files import Count, Moment, Part, ResultFile
+from spikelab.results.run import Latency, Resources, RunRecord, Scalar, read_record
 from spikelab.statistics.search import Outcome
 from spikelab.units import show_seconds
 
 SCHEMA_VERSION = 1
-FILE = "experiment.json"
 ExperimentKind = Literal["run", "sweep", "capacity", "comparison"]
 ExperimentProgress = Literal["going", "stopped", "finished"]
 
 
-class CellState(Kept):
+class CellState(Part):
     """One planned run. `testid` is that of its valid run, null until there is one."""
 
     values: dict[str, Scalar] = {}
@@ -62,9 +49,12 @@ class CellState(Kept):
         return f"{self.arm} #{self.repeat}".lstrip()
 
 
-class ExperimentState(Kept):
+class ExperimentState(ResultFile):
     """The whole file. `cells` are in the order of their runs; a capacity search adds to them as
     it goes. `answer` is what the experiment found, in the form of its kind."""
+
+    FILE = "experiment.json"
+    NAME = "experiment"
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
     experiment: str
@@ -88,18 +78,6 @@ class ExperimentState(Kept):
     cells: list[CellState] = []
     answer: dict[str, Any] | None = None
 
-    @property
-    def folder(self) -> Path:
-        return paths.RESULTS / self.experiment
-
-    def to_json(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", by_alias=True)
-
-    def save(self) -> None:
-        """Writes experiment.json whole or not at all."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        write_json(self.folder / FILE, self.to_json())
-
     def records(self) -> Iterator[RunRecord]:
         """The records of the runs that are done, in the order of the cells; one that cannot be
         read is left out."""
@@ -108,32 +86,22 @@ class ExperimentState(Kept):
                 yield record
 
 
-def read_state(experiment: str) -> ExperimentState | None:
-    """An experiment's state by its name; None where there is none that can be read."""
-    state = read_kept(ExperimentState, paths.RESULTS / experiment, FILE)
-    return state if state and state.experiment == experiment else None
-
-
-def all_states() -> Iterator[ExperimentState]:
-    """The readable states under results/, newest first."""
-    for path in sorted(paths.RESULTS.glob(f"*/{FILE}"), reverse=True):
-        if (state := read_state(path.parent.name)) is not None:
-            yield state
-
+read_state = ExperimentState.read
+all_states = ExperimentState.read_all
 
 OverloadOutcome = Literal["holds", "sheds", "queues", "crashes", "inconclusive"]
 # What a step can miss: the rate itself, an objective, a limit on a resource; or the target died.
 MissKind = Literal["rate", "queue", "objective", "resource", "death"]
 
 
-class Miss(Kept):
+class Miss(Part):
     """Something that a step did not hold: an objective's or a limit's text, or in words."""
 
     kind: MissKind
     text: str
 
 
-class CapacityStep(Kept):
+class CapacityStep(Part):
     """A judged step. `value`: of the parameter that is searched; rates are requests a second."""
 
     testid: str
@@ -148,7 +116,7 @@ class CapacityStep(Kept):
     resources: Resources = Resources()
 
 
-class OverloadAnswer(Kept):
+class OverloadAnswer(Part):
     """What the target did at more than its capacity, and how it came back.
 
     `sheds`: good answers go on near the capacity and the rest is refused at once. `queues`: answers
@@ -200,7 +168,7 @@ def unit_of(parameter: str) -> str:
     return "/s" if parameter == "rate" else f" {parameter}"
 
 
-class CapacityAnswer(Kept):
+class CapacityAnswer(Part):
     """[`highest_pass`, `lowest_fail`]: both confirmed, else null; docs/statistics.md.
 
     `limited_by`: what failed first above the capacity.

@@ -9,15 +9,12 @@ from typing import Literal
 
 from spikelab import paths
 from spikelab.errors import UsageError
-from spikelab.results.comparison import FILE as COMPARISON_FILE
 from spikelab.results.comparison import ComparisonRecord, read_comparison
-from spikelab.results.experiment import FILE as STATE_FILE
 from spikelab.results.experiment import ExperimentState, read_state
-from spikelab.results.run import FILE as RUN_FILE
 from spikelab.results.run import RunRecord, Step, read_record
 
 SubjectKind = Literal["run", "runs", "sweep", "capacity", "comparison"]
-_FILES = (STATE_FILE, COMPARISON_FILE, RUN_FILE)
+_FILES = (ExperimentState.FILE, ComparisonRecord.FILE, RunRecord.FILE)
 _MOST_NAMED = 5
 _TIME = re.compile(r"^\d{8}T\d{6}Z-")
 _DIGITS = re.compile(r"-[0-9a-f]{4,12}$")
@@ -113,9 +110,9 @@ def _written(folder: Path) -> float:
 
 
 def _read(folder: Path) -> Subject:
-    if (folder / COMPARISON_FILE).exists():
+    if (folder / ComparisonRecord.FILE).exists():
         return _comparison(folder)
-    if (folder / STATE_FILE).exists():
+    if (folder / ExperimentState.FILE).exists():
         return _experiment(folder)
     record = read_record(folder.name)
     if record is None:
@@ -128,7 +125,7 @@ def _read(folder: Path) -> Subject:
 def _experiment(folder: Path) -> Subject:
     state = read_state(folder.name)
     if state is None:
-        raise UsageError(f"{paths.shown(folder / STATE_FILE)} cannot be read")
+        raise UsageError(f"{paths.shown(folder / ExperimentState.FILE)} cannot be read")
     spoiled = _records(name for cell in state.cells for name in cell.attempts)
     # The runs of a comparison; what they answered has a file of its own.
     kind: SubjectKind = "runs" if state.kind in ("run", "comparison") else state.kind
@@ -138,7 +135,7 @@ def _experiment(folder: Path) -> Subject:
 def _comparison(folder: Path) -> Subject:
     found = read_comparison(folder.name)
     if found is None:
-        raise UsageError(f"{paths.shown(folder / COMPARISON_FILE)} cannot be read")
+        raise UsageError(f"{paths.shown(folder / ComparisonRecord.FILE)} cannot be read")
     # A side lists also what was tried and is no result.
     records = _records(dict.fromkeys([*found.a.runs, *found.b.runs]))
     valid = tuple(record for record in records if record.valid)

@@ -5,30 +5,21 @@ fails when it is out of date).
 Durations are in seconds, rates per second, times ISO 8601 in UTC.
 """
 
-# - Files that the lab keeps under results/: what holds for all of them, and how one is read.
-#   They may come from another machine, or be damaged: a value that no figure, table or page can
-#   show is refused where the file is read.
-# - Files that are written whole or not at all.
-# - A run's figures over all of its judged steps.
-import json
 import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Annotated, Literal, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from spikelab import paths
 from spikelab.objectives import ObjectiveText, Verdict
+from spikelab.results.files import Count, Moment, Part, ResultFile
 
 Scalar = str | int | float | bool
 
 
 SCHEMA_VERSION = 1
-FILE = "run.json"
 # The label of a run that `./lab import` has read from another tool's report.
 IMPORTED = "imported"
 ConnectionPolicy = Literal["keep-alive", "close"]
@@ -47,13 +38,7 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-class Kept(BaseModel):
-    """A part of such a file: no unknown key, and no number that JSON does not have."""
-
-    model_config = ConfigDict(extra="forbid", populate_by_name=True, allow_inf_nan=False)
-
-
-class Latency(Kept):
+class Latency(Part):
     """Percentiles in seconds; null: no such answer, or infinite where failures count."""
 
     p50: float | None = None
@@ -64,11 +49,7 @@ class Latency(Kept):
     max: float | None = None
 
 
-# Below 2^53, so that it is exact as a float too.
-Count = Annotated[int, Field(ge=0, le=10**15)]
-
-
-class Errors(Kept):
+class Errors(Part):
     """Failed requests by class. `bodies`: a sample of wrong answers, as status and beginning."""
 
     dial_timeout: Count = 0
@@ -84,14 +65,14 @@ class Errors(Kept):
         return {name: getattr(self, name) for name in ERROR_CLASSES if getattr(self, name)}
 
 
-class Wave(Kept):
+class Wave(Part):
     """Good answers that came together: how many, and the median time after their start."""
 
     answers: Count
     at_seconds: float
 
 
-class StepGenerator(Kept):
+class StepGenerator(Part):
     """The driver during a step; null where it was too short or cannot be seen from here."""
 
     cpu: Annotated[float | None, Field(description="mean CPU cores used")] = None
@@ -101,7 +82,7 @@ class StepGenerator(Kept):
     limited: bool | None = None
 
 
-class Resources(Kept):
+class Resources(Part):
     """What the target used during a step; null where the lab cannot see it."""
 
     cpu_share: Annotated[float | None, Field(description="mean, of the cores it may use")] = None
@@ -112,13 +93,7 @@ class Resources(Kept):
     ] = None
 
 
-# Wider than the times of reports that are taken, from which others are reckoned.
-Moment = Annotated[
-    AwareDatetime, Field(ge=datetime(1900, 1, 1, tzinfo=UTC), le=datetime(2300, 1, 1, tzinfo=UTC))
-]
-
-
-class Step(Kept):
+class Step(Part):
     """One judged stretch of load."""
 
     name: str
@@ -212,7 +187,7 @@ class Step(Kept):
         return 1 - self.server_mean_seconds / self.latency_mean_seconds
 
 
-class TargetRecord(Kept):
+class TargetRecord(Part):
     url: str
     settings: Annotated[dict[str, int | bool | str], Field(description="asked for")]
     effective: Annotated[
@@ -226,7 +201,7 @@ class TargetRecord(Kept):
     ] = []
 
 
-class Connections(Kept):
+class Connections(Part):
     """What the server side held; null where the lab cannot see the target's sockets."""
 
     predicted: Count | None = None
@@ -237,7 +212,7 @@ class Connections(Kept):
     policy: ConnectionPolicy
 
 
-class Prediction(Kept):
+class Prediction(Part):
     """What a spike's users should see, from the target's settings alone, each figure with the
     least and the most that its tolerance allows: docs/connections.md, section 8."""
 
@@ -259,27 +234,27 @@ class Prediction(Kept):
     last_answer_most_seconds: float | None = None
 
 
-class QueueWait(Kept):
+class QueueWait(Part):
     p50: float | None = None
     p99: float | None = None
     max: float | None = None
 
 
-class Generator(Kept):
+class Generator(Part):
     cpu: Annotated[float | None, Field(description="mean CPU cores used by the driver")] = None
     memory_bytes: Annotated[Count | None, Field(description="peak resident memory")] = None
     limited: bool | None = None
     versions: dict[str, str] = {}
 
 
-class HostCores(Kept):
+class HostCores(Part):
     """The CPUs that driver and target were bound to, by number."""
 
     driver: list[Count]
     target: list[Count]
 
 
-class Host(Kept):
+class Host(Part):
     kernel: str
     cpus: Count
     cores: Annotated[
@@ -298,8 +273,11 @@ class Host(Kept):
         return len(self.cores.target) if self.cores else self.cpus
 
 
-class RunRecord(Kept):
+class RunRecord(ResultFile):
     """The whole record. `ended` is null while the run is going."""
+
+    FILE = "run.json"
+    NAME = "testid"
 
     schema_version: Annotated[int, Field(alias="schema")] = SCHEMA_VERSION
     testid: str
@@ -344,79 +322,9 @@ class RunRecord(Kept):
         """Whether another tool made the load."""
         return IMPORTED in self.labels
 
-    @property
-    def folder(self) -> Path:
-        return paths.RESULTS / self.testid
 
-    def to_json(self) -> dict[str, Any]:
-        return self.model_dump(mode="json", by_alias=True)
-
-    def save(self) -> Path:
-        """Writes run.json whole or not at all; returns its path."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        path = self.folder / FILE
-        write_json(path, self.to_json())
-        return path
-
-
-def write_json(path: Path, data: object, mode: int = 0o644, indent: int | None = 2) -> None:
-    """Writes a JSON file whole or not at all."""
-    write_whole(path, json_text(data, indent), mode)
-
-
-def json_text(data: object, indent: int | None = 2) -> str:
-    """As the lab's JSON files have it."""
-    return json.dumps(data, indent=indent, ensure_ascii=False) + "\n"
-
-
-def all_records() -> Iterator[RunRecord]:
-    """The readable records under results/, newest first (a testid sorts by its time)."""
-    for path in sorted(paths.RESULTS.glob("*/run.json"), reverse=True):
-        if (record := read_record(path.parent.name)) is not None:
-            yield record
-
-
-def read_record(testid: str) -> RunRecord | None:
-    """A run's record by its testid; None where there is none that can be read."""
-    record = read_kept(RunRecord, paths.RESULTS / testid, FILE) if plain(testid) else None
-    # A record writes to the folder that its testid names: it must be its own.
-    return record if record and record.testid == testid else None
-
-
-K = TypeVar("K", bound=BaseModel)
-
-
-def read_kept(model: type[K], folder: Path, file: str) -> K | None:
-    """The file in that folder; None where there is none that can be read."""
-    try:
-        return model.model_validate_json((folder / file).read_bytes())
-    except (ValueError, OSError):
-        # A ValueError that is none of the model's: no file can have this name.
-        return None
-
-
-def plain(name: str) -> bool:
-    """Whether it is the name of a folder under results/, and leads nowhere else."""
-    return name not in ("", ".", "..") and Path(name).name == name
-
-
-def write_whole(path: Path, text: str, mode: int = 0o644) -> None:
-    """Writes a file by way of a temporary one, so that no reader sees half of it.
-
-    A symlink stays one: what it points to is written. What is no regular file (a device, a pipe)
-    is written to as it is. Raises OSError.
-    """
-    if path.exists() and not path.is_file():
-        path.write_text(text, encoding="utf-8")
-        return
-    real = path.resolve()
-    temporary = real.with_name(f".{real.name}.{os.getpid()}")
-    try:
-        temporary.touch(mode)
-        temporary.write_text(text, encoding="utf-8")
-        temporary.replace(real)
-    finally:
-        temporary.unlink(missing_ok=True)
+read_record = RunRecord.read
+all_records = RunRecord.read_all
 
 
 @dataclass(frozen=True)

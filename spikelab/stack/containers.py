@@ -16,7 +16,7 @@ import psutil
 
 from spikelab import paths
 from spikelab.machine import Cores, cpu_list
-from spikelab.results.run import write_json
+from spikelab.results.files import write_json
 from spikelab.settings import COMPONENTS, load_target_declaration
 from spikelab.stack.base import REPLICA
 from spikelab.stack.builds import TargetBuild, services_of

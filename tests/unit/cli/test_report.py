@@ -11,7 +11,7 @@ from spikelab import paths
 from spikelab.cli import app
 from spikelab.cli.output import say_report
 from spikelab.report.formats import FORMATS
-from spikelab.results.run import write_json, write_whole
+from spikelab.results.files import write_json, write_whole
 from tests.support.records import plain_record, plain_step
 
 

@@ -338,9 +338,7 @@ def test_a_run_of_which_nobody_was_answered_has_no_latency_over_time() -> None:
     points: dict[str, list[float | None]] = {signal.name: [0.0] * 10 for signal in series.LOAD}
     points |= {signal.name: [None] * 10 for signal in (signals.LATENCY_P50, signals.LATENCY_P95)}
     points[signals.LATENCY_P99.name] = [None] * 10
-    series.Series(testid=record.testid, begun=START, step_seconds=1, points=points).save(
-        record.folder
-    )
+    series.Series(testid=record.testid, begun=START, step_seconds=1, points=points).save()
     page = rendered(find(record.testid), "html")
     assert "Rates and failures over time" in page
     assert "Latency over time" not in page
