@@ -23,6 +23,11 @@ from spikelab.results.files import json_text, write_json
 from spikelab.results.run import RunRecord
 from spikelab.stack.base import Runtime
 
+# What `--json` takes for standard output.
+_PRINTED = Path("-")
+# Room on both sides of a dashboard's range, so that the first and last moments are not cut off.
+_MARGIN_MS = 2000
+
 
 def exit_code(records: Iterable[RunRecord]) -> int:
     """The worst of these runs decides."""
@@ -122,9 +127,6 @@ def say_report(name: str) -> None:
     out.print(f"report     {paths.shown(path)}")
 
 
-_PRINTED = Path("-")
-
-
 def prepare(json_file: Path | None) -> None:
     """Before anything starts: the result can be written there. Raises UsageError.
 
@@ -157,10 +159,6 @@ def write_or_warn(json_file: Path, result: object) -> None:
         write_result(json_file, result)
     except OSError as error:
         console.warn(f"--json {json_file}: {error.strerror}")
-
-
-# Room on both sides, so that the first and last moments are not cut off.
-_MARGIN_MS = 2000
 
 
 def dashboard_url(grafana: str, record: RunRecord) -> str:

@@ -111,19 +111,19 @@ def capacity_of(subject: Subject) -> CapacityAnswer | None:
 
 def _about(subject: Subject) -> list[tuple[str, str]]:
     records = subject.records or subject.spoiled
-    said = [("plan", subject.plan)]
+    lines = [("plan", subject.plan)]
     labels = dict(subject.state.labels if subject.state else records[0].labels if records else {})
     if labels:
-        said.append(("labels", ", ".join(f"{name}={value}" for name, value in labels.items())))
+        lines.append(("labels", ", ".join(f"{name}={value}" for name, value in labels.items())))
     if records:
         begun = min(record.started for record in records)
         ended = [record.ended for record in records if record.ended]
-        said.append(("time", _times(begun, max(ended) if ended else None)))
+        lines.append(("time", _times(begun, max(ended) if ended else None)))
     if len(records) > 1:
-        said.append(("runs", show_count(len(records))))
+        lines.append(("runs", show_count(len(records))))
     if subject.slo:
-        said.append(("objectives", "; ".join(subject.slo)))
-    return said
+        lines.append(("objectives", "; ".join(subject.slo)))
+    return lines
 
 
 def _times(begun: datetime, ended: datetime | None) -> str:
@@ -136,30 +136,30 @@ def _times(begun: datetime, ended: datetime | None) -> str:
 
 def method(subject: Subject) -> list[str]:
     """How it was run and judged, in sentences."""
-    said = [_how_run(subject), _how_driven(subject.records or subject.spoiled)]
+    lines = [_how_run(subject), _how_driven(subject.records or subject.spoiled)]
     if subject.comparison:
-        return [*said, *_how_compared(subject.comparison, subject.spoiled)]
+        return [*lines, *_how_compared(subject.comparison, subject.spoiled)]
     if subject.kind == "capacity":
-        said.append(_SEARCH)
+        lines.append(_SEARCH)
     if subject.slo:
-        said.append(
+        lines.append(
             f"Objectives: {'; '.join(subject.slo)}. A failed or dropped request counts as "
             "infinitely late. A step that started less than 98 % of its offered rate, or left a "
             "queue longer than its latency limit, fails; one whose driver was short of CPU is "
             "inconclusive."
         )
     else:
-        said.append(
+        lines.append(
             "No objective was given: a step passes when it started 98 % of its offered rate, in a "
             "closed loop always; one whose driver was short of CPU is inconclusive."
         )
     if subject.kind in ("sweep", "runs") and len(subject.records) > 1:
-        said.append(
+        lines.append(
             "A rate is held when every repeat passes, failed when every repeat fails, and "
             "inconclusive when repeats disagree; every tested rate below a held one is held too. "
             "The unit of replication is the run, not the request."
         )
-    return said
+    return lines
 
 
 def _how_compared(record: ComparisonRecord, spoiled: Sequence[RunRecord]) -> list[str]:
@@ -190,14 +190,14 @@ def _how_run(subject: Subject) -> str:
         return f"One run of the plan {subject.plan}."
     repeats = max((cell.repeat for cell in state.cells), default=1)
     order = {"abba": "turned round in every repeat (ABBA)", "blocks": "shuffled in every repeat"}
-    said = f"{plural(number, 'run')} of the plan {subject.plan}"
-    said += f", up to {repeats} repeats" if repeats > 1 else ""
+    sentence = f"{plural(number, 'run')} of the plan {subject.plan}"
+    sentence += f", up to {repeats} repeats" if repeats > 1 else ""
     if subject.kind == "capacity":
         return f"{plural(number, 'run')} of the plan {subject.plan}, one a step."
     if number > 1 and state.order in (*order, "as-written"):
-        said += f"; their order was {order.get(state.order, 'as written')}"
-        said += f" (seed {state.seed})" if state.seed is not None else ""
-    return said + "."
+        sentence += f"; their order was {order.get(state.order, 'as written')}"
+        sentence += f" (seed {state.seed})" if state.seed is not None else ""
+    return sentence + "."
 
 
 def _how_driven(records: Sequence[RunRecord]) -> str:
@@ -244,15 +244,15 @@ def _add_host(add: Callable[[str, object], None], host: Host) -> None:
 def limits(subject: Subject) -> list[str]:
     """What this result cannot say."""
     records = subject.records
-    said: list[str] = []
-    said += [f"{r.testid} is no result: {'; '.join(r.reasons)}" for r in subject.spoiled]
-    said += _unfinished(subject)
+    lines: list[str] = []
+    lines += [f"{r.testid} is no result: {'; '.join(r.reasons)}" for r in subject.spoiled]
+    lines += _unfinished(subject)
     if subject.comparison:
-        said += _limits_of_comparison(subject.comparison)
-    said += warnings(records)
+        lines += _limits_of_comparison(subject.comparison)
+    lines += warnings(records)
     limited = [record for record in records if record.generator.limited]
     if limited:
-        said.append(
+        lines.append(
             f"The driver was short of CPU in {plural(len(limited), 'run')}: what they "
             "measured may be the driver."
         )
@@ -262,35 +262,38 @@ def limits(subject: Subject) -> list[str]:
             cell = f"{record.variant} {show_place(record.values)}"
             repeats[cell] = repeats.get(cell, 0) + 1
         if min(repeats.values()) == 1:
-            said.append("Some of it was run once: a single run shows no spread.")
+            lines.append("Some of it was run once: a single run shows no spread.")
     if subject.kind == "run" and records:
-        said.append("It is one run: another one may differ; repeats show by how much.")
+        lines.append("It is one run: another one may differ; repeats show by how much.")
     kernels = {record.host.kernel for record in records}
     if "" in kernels:
-        said.append("Imported reports do not say which machine and settings they were made with.")
+        lines.append("Imported reports do not say which machine and settings they were made with.")
     elif len({(record.host.kernel, record.host.cpus) for record in records}) > 1:
-        said.append("The runs were made on machines that differ.")
-    said.append("It holds for this machine, these settings and this load.")
-    if len(said) > _MOST_LINES:
-        said = [*said[:_MOST_LINES], f"… and {len(said) - _MOST_LINES} lines more in the records."]
-    return list(dict.fromkeys(said))
+        lines.append("The runs were made on machines that differ.")
+    lines.append("It holds for this machine, these settings and this load.")
+    if len(lines) > _MOST_LINES:
+        lines = [
+            *lines[:_MOST_LINES],
+            f"… and {len(lines) - _MOST_LINES} lines more in the records.",
+        ]
+    return list(dict.fromkeys(lines))
 
 
 def _limits_of_comparison(record: ComparisonRecord) -> list[str]:
-    said = list(record.notes)
+    lines = list(record.notes)
     if record.interleaved is False:
-        said.append(
+        lines.append(
             "The runs were not taken in turn: a drift of the machine may be the difference."
         )
     for each in record.left_out:
         where = " ".join(filter(None, [show_place(each.place), f"pair {each.repeat}"]))
-        said.append(f"Left out: {where}: {each.reason}")
-    said += [f"{each.metric}: {each.reason}" for each in record.results if each.reason]
+        lines.append(f"Left out: {where}: {each.reason}")
+    lines += [f"{each.metric}: {each.reason}" for each in record.results if each.reason]
     if record.verdict is None:
-        said.append(
+        lines.append(
             "Set side by side only: one run a side shows no spread, so there is no verdict."
         )
-    return said
+    return lines
 
 
 def _unfinished(subject: Subject) -> list[str]:
@@ -298,13 +301,13 @@ def _unfinished(subject: Subject) -> list[str]:
     if state is None:
         return []
     missing = sum(not cell.done for cell in state.cells)
-    said = []
+    lines = []
     if state.state != "finished":
         why = f": {state.reason}" if state.reason else ""
-        said.append(f"It is not finished ({state.state}{why}).")
+        lines.append(f"It is not finished ({state.state}{why}).")
     if missing:
-        said.append(f"{missing} of {plural(len(state.cells), 'run')} are not done.")
-    return said
+        lines.append(f"{missing} of {plural(len(state.cells), 'run')} are not done.")
+    return lines
 
 
 def warnings(records: Sequence[RunRecord]) -> list[str]:

@@ -1,7 +1,15 @@
 """Reports: a run, a sweep, a capacity search or a comparison as one HTML page, Markdown, CSV or
 JUnit XML. They read the results folder alone, never a store.
 
-What is heavy (matplotlib, Jinja2) is imported when a report is made.
+The page needs nothing beside it: no script, no request, no font. Markdown is short enough for the
+summary of a CI job. CSV has the form that Apache Otava's importer reads (docs/report.md): Otava
+converts every column that it is told to read as a metric, so a run that is no result has no row,
+and what was not measured is empty. JUnit XML has a test case for each objective of each step: a
+missed one is a failure; a step that decided nothing, or a run that was not made, is skipped, as it
+is no fault of the service; a run that is no result is an error, unless another one of its cell is
+a result.
+
+Importing this loads matplotlib and Jinja2: commands do so when a report is made.
 """
 
 import csv
@@ -18,15 +26,8 @@ from markupsafe import Markup
 
 from spikelab.prediction.check import predicted_rates
 from spikelab.report.content import Content, capacity_of, content
-from spikelab.report.figures import (
-    by_cell,
-    errors_by_class,
-    over_rate,
-    over_time,
-    percentiles,
-    predicted,
-    search,
-)
+from spikelab.report.experiment_figures import by_cell, comparison, over_rate, predicted, search
+from spikelab.report.run_figures import errors_by_class, over_time, percentiles
 from spikelab.report.sentences import SIGNS
 from spikelab.report.steps import ObjectiveCheck, checks, curves, name_of_step
 from spikelab.report.style import Figure
@@ -54,17 +55,7 @@ def write_report(name: str) -> Path:
 
 def rendered(subject: Subject, format_name: str) -> str:
     """A report in one of `FORMATS`."""
-    # ruff: noqa: PLC0415
-    match format_name:
-        case "html":
-            return html(subject)
-        case "md":
-            return markdown(subject)
-        case "csv":
-            return rows_of(subject)
-        case "junit":
-            return junit(subject)
-    raise ValueError(format_name)
+    return _WRITERS[format_name](subject)
 
 
 _FOLDER = Path(__file__).parent / "templates"
@@ -72,10 +63,10 @@ _FOLDER = Path(__file__).parent / "templates"
 
 def html(subject: Subject) -> str:
     """The whole page. Everything from records is escaped; figures are our own SVG."""
-    said = content(subject)
-    meaning, sign = SIGNS[said.word]
+    report = content(subject)
+    meaning, sign = SIGNS[report.word]
     return _template().render(
-        report=said,
+        report=report,
         meaning=meaning,
         sign=sign,
         meaning_of=meaning_of,
@@ -99,9 +90,6 @@ def _template() -> Template:
 def figures(subject: Subject) -> list[Figure]:
     """What is drawn of it, in order."""
     if subject.comparison:
-        # SciPy comes with it.
-        from spikelab.report.figures import comparison
-
         return comparison(subject.comparison)
     if not subject.records:
         return []
@@ -153,19 +141,19 @@ _SPECIAL = str.maketrans(
 
 def markdown(subject: Subject) -> str:
     """Verdict, key figures, settings that differ, and what to beware of."""
-    said = content(subject)
+    report = content(subject)
     lines = [
-        f"## {said.kind} {_safe(said.title)}",
+        f"## {report.kind} {_safe(report.title)}",
         "",
-        f"**{SIGNS[said.word][1]} {said.word.capitalize()}.** {_safe(said.sentence)}",
+        f"**{SIGNS[report.word][1]} {report.word.capitalize()}.** {_safe(report.sentence)}",
         "",
-        *(f"- {name}: {_safe(text)}" for name, text in said.about),
+        *(f"- {name}: {_safe(text)}" for name, text in report.about),
     ]
-    settings = [table for table in said.settings if table.columns and table.rows]
-    for table in [*said.key, *settings]:
+    settings = [table for table in report.settings if table.columns and table.rows]
+    for table in [*report.key, *settings]:
         lines += ["", f"### {table.title}", "", *_table(table)]
-    if said.limits:
-        lines += ["", "### Limits", "", *(f"- {_safe(line)}" for line in said.limits)]
+    if report.limits:
+        lines += ["", "### Limits", "", *(f"- {_safe(line)}" for line in report.limits)]
     return "\n".join(lines) + "\n"
 
 
@@ -315,12 +303,12 @@ def _step(record: RunRecord, step: Step) -> Iterator[TestCase]:
         yield case
 
 
-def _answer(said: Content) -> TestCase:
+def _answer(report: Content) -> TestCase:
     """Of a comparison or a search the answer itself, which is better than the sum of its runs."""
-    case = TestCase(_junit_safe(said.title), said.kind)
-    meaning, text = SIGNS[said.word][0], _junit_safe(said.sentence)
+    case = TestCase(_junit_safe(report.title), report.kind)
+    meaning, text = SIGNS[report.word][0], _junit_safe(report.sentence)
     if meaning == "bad":
-        case.result = [Failure(text, said.word)]
+        case.result = [Failure(text, report.word)]
     elif meaning == "open":
         case.result = [Skipped(text)]
     else:
@@ -355,3 +343,11 @@ def _spoiled(record: RunRecord) -> TestCase:
 
 def _junit_safe(text: str) -> str:
     return _NOT_IN_XML.sub("\ufffd", text)
+
+
+_WRITERS: dict[str, Callable[[Subject], str]] = {
+    "html": html,
+    "md": markdown,
+    "csv": rows_of,
+    "junit": junit,
+}

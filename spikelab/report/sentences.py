@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from spikelab.experiments.sweep import HeldRates, held_rates
+from spikelab.objectives import Verdict
 from spikelab.prediction.check import (
     as_predicted,
     checks,
@@ -45,7 +46,12 @@ SIGNS: dict[Word, tuple[Meaning, str]] = {
     "inconclusive": ("open", "?"),
     "no verdict": ("open", "–"),
 }
-_WORDS: dict[str, Word] = {"pass": "passed", "fail": "failed", "inconclusive": "inconclusive"}
+VERDICT_WORDS: dict[str, Word] = {
+    "pass": "passed",
+    "fail": "failed",
+    "inconclusive": "inconclusive",
+}
+_WORST_FIRST: tuple[Verdict, ...] = ("fail", "inconclusive", "pass")
 _MOST_NAMED = 4
 
 
@@ -53,34 +59,28 @@ def of_run(subject: Subject) -> tuple[Word, str]:
     """Of one run."""
     if not subject.records:
         (record,) = subject.spoiled
-        going = record.ended is None
         why = "; ".join(record.reasons) or "it did not end"
-        return "invalid", f"{'It is not over' if going else 'It decides nothing'}: {why}."
+        state = "It is not over" if record.ended is None else "It decides nothing"
+        return "invalid", f"{state}: {why}."
     (record,) = subject.records
-    return _WORDS[record.verdict], _run_sentence(record)
+    return VERDICT_WORDS[record.verdict], _run_sentence(record)
 
 
 def of_runs(subject: Subject) -> tuple[Word, str]:
     """Of a sweep or of several runs of one plan."""
     if not subject.records:
         return "no verdict", "No run of it is done."
-    word = _word([record.verdict for record in subject.records])
+    verdicts = {record.verdict for record in subject.records}
+    word = VERDICT_WORDS[next(each for each in _WORST_FIRST if each in verdicts)]
     found = curves(subject.records)
     if found and found.several_rates:
         predicted = predicted_rates(subject.records)
-        said = [
+        sentences = [
             f"{name or 'It'} {held_sentence(held_rates(rates), predicted.get(name))}"
             for name, rates in found.rates.items()
         ]
-        return word, ". ".join(map(_capital, said)) + "."
+        return word, ". ".join(map(_capital, sentences)) + "."
     return word, _counted(subject.records)
-
-
-def _word(verdicts: Sequence[str]) -> Word:
-    for verdict in ("fail", "inconclusive"):
-        if verdict in verdicts:
-            return _WORDS[verdict]
-    return "passed"
 
 
 def _run_sentence(record: RunRecord) -> str:
@@ -147,15 +147,15 @@ def _step_sentence(record: RunRecord, step: Step) -> str:
 
 
 def _counted(records: Sequence[RunRecord]) -> str:
-    verdicts = Counter(_WORDS[record.verdict] for record in records)
-    said = joined([f"{number} {word}" for word, number in verdicts.items()])
+    verdicts = Counter(VERDICT_WORDS[record.verdict] for record in records)
+    counts = joined([f"{number} {word}" for word, number in verdicts.items()])
     worst: dict[str, list[str]] = {}
     for record in records:
         if record.verdict == "fail":
             for step in record.steps:
                 worst.setdefault(name_of_step(record, step), []).extend(missed(step))
     named = [f"{name} ({lines[0]})" for name, lines in worst.items() if lines][:_MOST_NAMED]
-    sentence = f"Of {plural(len(records), 'run')} {said}"
+    sentence = f"Of {plural(len(records), 'run')} {counts}"
     sentence += f": {'; '.join(named)}." if named else "."
     return sentence + _prediction(records)
 

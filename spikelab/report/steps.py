@@ -78,7 +78,7 @@ def _by_phase(records: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     }
 
 
-Result = Literal["met", "missed"]
+ObjectiveResult = Literal["met", "missed"]
 RATE_HELD = "rate held"
 
 
@@ -87,7 +87,7 @@ class ObjectiveCheck:
     """One thing that a step had to do. `seen` says what it did."""
 
     name: str
-    result: Result
+    result: ObjectiveResult
     seen: str
 
 

@@ -13,7 +13,7 @@ from spikelab import paths, series, signals
 from spikelab.cli import output
 from spikelab.report import sentences, style
 from spikelab.report.content import limits, method, runs_table
-from spikelab.report.figures import by_cell, predicted
+from spikelab.report.experiment_figures import by_cell, predicted
 from spikelab.report.formats import FORMATS, rendered
 from spikelab.report.steps import curves
 from spikelab.report.target_tables import target_tables
