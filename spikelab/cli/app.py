@@ -1,6 +1,6 @@
-"""The app that commands are registered with; a user's mistake becomes one line."""
+"""The app that commands are registered with, and the options that several of them take; a user's
+mistake becomes one line."""
 
-# - Options that several commands take.
 from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
