@@ -30,39 +30,39 @@ def by_text(row: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("row", VALID, ids=by_text)
-def test_the_lab_reads_it(row: dict[str, Any]) -> None:
+def test_the_lab_reads_a_valid_objective(row: dict[str, Any]) -> None:
     found = objectives.parse_objective(row["text"])
     assert (found.key, found.compare, found.limit) == (row["key"], row["compare"], row["limit"])
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_the_lab_refuses_it(text: str) -> None:
+def test_the_lab_refuses_an_invalid_objective(text: str) -> None:
     with pytest.raises(ValueError, match=r"is no objective|is not a share|longer than a day"):
         objectives.parse_objective(text)
 
 
 @pytest.mark.parametrize(("text", "example"), EXAMPLES)
-def test_the_lab_judges_it(text: str, example: dict[str, Any]) -> None:
+def test_the_lab_judges_an_objective(text: str, example: dict[str, Any]) -> None:
     success = example["good"] / example["of"] if "of" in example else 1.0
     latency = dict.fromkeys(Latency.model_fields, example.get("seconds"))
     assert objectives.parse_objective(text).holds(success, latency) is example["holds"]
 
 
 @pytest.mark.parametrize("row", VALID, ids=by_text)
-def test_locust_reads_it(row: dict[str, Any]) -> None:
+def test_locust_reads_a_valid_objective(row: dict[str, Any]) -> None:
     found = slo.parse_objective(row["text"])
     key = "success" if found.percentile is None else f"p{found.percentile:g}".replace(".", "_")
     assert (key, found.compare, found.limit) == (row["key"], row["compare"], row["limit"])
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_locust_refuses_it(text: str) -> None:
+def test_locust_refuses_an_invalid_objective(text: str) -> None:
     with pytest.raises(PlanError, match=r"^slo "):
         slo.parse_objective(text)
 
 
 @pytest.mark.parametrize(("text", "example"), EXAMPLES)
-def test_locust_judges_it(text: str, example: dict[str, Any]) -> None:
+def test_locust_judges_an_objective(text: str, example: dict[str, Any]) -> None:
     tally = Tally()
     seconds = example.get("seconds", 0.1)
     for number in range(example.get("of", 1)):
@@ -74,7 +74,7 @@ def test_locust_judges_it(text: str, example: dict[str, Any]) -> None:
 
 
 @needs_k6
-def test_k6_reads_and_judges_all_of_them() -> None:
+def test_k6_reads_refuses_and_judges_every_objective() -> None:
     command = [str(K6), "run", "--quiet", "-e", f"VECTORS={TABLE_FILE}"]
     command.append(str(paths.ROOT / "tests" / "unit" / "k6" / "objectives.js"))
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)

@@ -49,12 +49,12 @@ def k6() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("text", "wanted"), VALID)
-def test_a_duration(text: str, wanted: float) -> None:
+def test_the_lab_and_locust_read_a_duration_alike(text: str, wanted: float) -> None:
     assert (parse_duration(text), seconds(text)) == (wanted, wanted)
 
 
 @pytest.mark.parametrize("text", INVALID)
-def test_what_is_no_duration(text: str) -> None:
+def test_the_lab_and_locust_refuse_an_invalid_duration(text: str) -> None:
     with pytest.raises(ValueError, match="is not a duration"):
         parse_duration(text)
     with pytest.raises(PlanError, match="write a number with a unit"):
@@ -62,7 +62,7 @@ def test_what_is_no_duration(text: str) -> None:
 
 
 @needs_k6
-def test_durations_of_k6(k6: dict[str, Any]) -> None:
+def test_k6_reads_durations_as_the_lab_does(k6: dict[str, Any]) -> None:
     for row, found in zip(DURATIONS, k6["durations"], strict=True):
         assert found.get("seconds") == row.get("seconds"), row
         assert ("error" in found) == ("wrong" in row), row
@@ -76,7 +76,9 @@ def point(written: str) -> tuple[set[str], str]:
 
 @needs_k6
 @pytest.mark.parametrize("place", range(len(LOADS)))
-def test_the_event_of_a_phase(k6: dict[str, Any], place: int) -> None:
+def test_the_lab_and_both_drivers_write_one_event_of_a_phase(
+    k6: dict[str, Any], place: int
+) -> None:
     """The lab writes those of a finished run again: the same points."""
     kind, value = LOADS[place]
     phase = Phase.model_validate(
@@ -92,7 +94,7 @@ def test_the_event_of_a_phase(k6: dict[str, Any], place: int) -> None:
 
 
 @needs_k6
-def test_a_run_by_hand(k6: dict[str, Any]) -> None:
+def test_a_run_by_hand_has_the_same_defaults_with_both_drivers(k6: dict[str, Any]) -> None:
     defaults = load_stack_settings().defaults
     url = {name: f"http://127.0.0.1:{defaults[f'{name}_PORT']}" for name in ("TARGET", "INFLUXDB")}
     script, locust = k6["byHand"], read_plan("steady", environ={})
