@@ -86,7 +86,8 @@ def show_capacity(answer: CapacityAnswer, records: Sequence[RunRecord]) -> None:
 def show_comparison(record: ComparisonRecord) -> None:
     """A row a metric and place; then what spoiled pairs, and what it means, in a line."""
     out.print(f"A  {record.a.name}\nB  {record.b.name}")
-    print_table(experiment_tables.metrics(record, "A", "B"))
+    judged = record.deciding is not None
+    print_table(experiment_tables.metrics(record, "A", "B", judged))
     for result in record.results:
         if result.reason:
             out.print(f"why        {experiment_tables.metric_at_place(result)}: {result.reason}")
