@@ -3,8 +3,8 @@
 import statistics
 import sys
 
-from bench.k6_run import K6Run, Load, run_k6
-from bench.pairs import Side, compare, pairs_parser
+from bench.k6_run import K6Load, K6Run, run_k6
+from bench.pairs import PairSide, compare, pairs_parser
 from bench.running_lab import running_lab
 from spikelab.settings import Endpoints
 
@@ -20,13 +20,13 @@ class Throttle:
     def __init__(self, endpoints: Endpoints, users: int, seconds: float) -> None:
         self.seconds = seconds
         self.loads = {
-            name: Load(script, endpoints.target, path, "users", users)
+            name: K6Load(script, endpoints.target, path, "users", users)
             for name, (script, path) in _REQUESTS.items()
         }
         self.runs: dict[str, list[K6Run]] = {name: [] for name in _REQUESTS}
 
-    def side(self, name: str) -> Side:
-        return Side(name, lambda: self._run(name).good_rate)
+    def side(self, name: str) -> PairSide:
+        return PairSide(name, lambda: self._run(name).good_rate)
 
     def warm_up(self) -> None:
         for load in self.loads.values():

@@ -26,7 +26,7 @@ from spikelab.experiments.sweep import run_cells
 from spikelab.plans.load import changed, load_plan
 from spikelab.plans.model import Plan
 from spikelab.results.comparison import ComparisonRecord, MetricName, Noise
-from spikelab.results.experiment import ExperimentState, all_states
+from spikelab.results.experiment import ExperimentState
 from spikelab.run import RunOptions
 from spikelab.stack import current
 from spikelab.statistics.pairs import Answer, chances
@@ -68,7 +68,7 @@ class Trial:
     def state(self) -> ExperimentState | None:
         """Of an earlier start of this bench with the same design."""
         wanted = digest("comparison", self.plan, self.options)
-        return next((state for state in all_states() if state.digest == wanted), None)
+        return next((state for state in ExperimentState.read_all() if state.digest == wanted), None)
 
     def run(self) -> ComparisonRecord:
         """Runs what is not done, and judges."""

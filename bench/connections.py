@@ -46,7 +46,7 @@ _MOST_USERS = 9_500
 
 
 @dataclass(frozen=True)
-class Setting:
+class RandomSetting:
     """What decides about connections, and the threads, which do not."""
 
     threads: int
@@ -72,10 +72,10 @@ class Setting:
         )
 
 
-NAMED = (Setting(1, 1, 1), Setting(200, 8192, 100), Setting(50, 100, 5000))
+NAMED = (RandomSetting(1, 1, 1), RandomSetting(200, 8192, 100), RandomSetting(50, 100, 5000))
 
 
-def settings(seed: int, most_users: int = _MOST_USERS) -> Iterator[Setting]:
+def settings(seed: int, most_users: int = _MOST_USERS) -> Iterator[RandomSetting]:
     """The named ones, then random ones without end, log-uniform; those that need more users are
     left out."""
     yield from (each for each in NAMED if each.users <= most_users)
@@ -85,7 +85,7 @@ def settings(seed: int, most_users: int = _MOST_USERS) -> Iterator[Setting]:
         return min(most, int((most + 1) ** draw.random()))
 
     while True:
-        drawn = Setting(up_to(500), up_to(8192), up_to(5000))
+        drawn = RandomSetting(up_to(500), up_to(8192), up_to(5000))
         if drawn.users <= most_users:
             yield drawn
 
@@ -104,7 +104,7 @@ class Counted:
         return self.predicted == self.measured
 
 
-def count(runtime: Runtime, setting: Setting) -> Counted:
+def count(runtime: Runtime, setting: RandomSetting) -> Counted:
     """Restarts the target with the setting, fills it, and counts at the server."""
     began = time.monotonic()
     _restart(runtime, setting)
@@ -117,7 +117,7 @@ def count(runtime: Runtime, setting: Setting) -> Counted:
     return Counted(predicted, measured, clients.started, time.monotonic() - began)
 
 
-def _restart(runtime: Runtime, setting: Setting) -> None:
+def _restart(runtime: Runtime, setting: RandomSetting) -> None:
     declaration = load_target_declaration()
     defaults = declaration.given(load_stack_settings().values)
     runtime.restart_target(

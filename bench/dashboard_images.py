@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.dashboard_browser import chromium
 from grafana.lint.reading import Json, all_dashboards, panels
 from spikelab import paths
-from spikelab.results.run import all_records
+from spikelab.results.run import RunRecord
 from spikelab.stack import current
 
 _FOLDER = paths.ROOT / "docs" / "images"
@@ -57,7 +57,7 @@ def _time_and_runs(board: Json) -> dict[str, str | Sequence[str]]:
     """The last five minutes; of a dashboard with a time of its own that one, and runs to show."""
     if str(board["time"]["from"]).startswith("now"):
         return {"from": "now-5m", "to": "now"}
-    newest = [record.testid for record in all_records() if record.ended][:_COMPARED]
+    newest = [record.testid for record in RunRecord.read_all() if record.ended][:_COMPARED]
     return {"var-runs": newest, "var-base": newest[-1:]}
 
 

@@ -21,7 +21,7 @@ from bench.running_lab import running_lab
 from bench.sink_cost import SinkCost
 from grafana.lint.reading import Query, all_dashboards, panel_queries
 from spikelab import paths
-from spikelab.results.run import all_records
+from spikelab.results.run import RunRecord
 from spikelab.settings import Endpoints
 from tests.stack.dashboards import Stores, View, ask, interpolated
 
@@ -91,7 +91,7 @@ def _measure(endpoints: Endpoints, window: float, seconds: float) -> dict[Query,
     stores = Stores(endpoints.prometheus, str(endpoints.influxdb))
     boards = list(all_dashboards().values())
     # Of the dashboards that compare runs: those that filled the window.
-    testids = [record.testid for record in all_records()][:2]
+    testids = [record.testid for record in RunRecord.read_all()][:2]
     runs = {"runs": testids, "base": testids[-1]}
     took: dict[tuple[str, str, str], tuple[Query, list[float]]] = {}
     until = time.monotonic() + seconds

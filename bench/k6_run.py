@@ -20,7 +20,7 @@ _GRACE_SECONDS = 120
 
 
 @dataclass(frozen=True)
-class Load:
+class K6Load:
     """One phase of one of k6/*.js on one path; `kind` is "rate" or "users", as in a plan."""
 
     script: str
@@ -87,7 +87,7 @@ class K6Run:
 
 
 def run_k6(
-    load: Load, seconds: float, env: Mapping[str, str] | None = None, outputs: Sequence[str] = ()
+    load: K6Load, seconds: float, env: Mapping[str, str] | None = None, outputs: Sequence[str] = ()
 ) -> K6Run:
     """Runs the load. Raises RuntimeError, with k6's last words, when k6 could not."""
     with tempfile.TemporaryDirectory() as folder:

@@ -11,7 +11,7 @@ from spikelab.statistics.pairs import Ratio, ratio_of
 
 
 @dataclass(frozen=True)
-class Side:
+class PairSide:
     """One of the two: its name and what runs it once and returns its figure."""
 
     name: str
@@ -32,7 +32,7 @@ def upper_bound(ratio: Ratio) -> float:
     return ratio.mean * math.exp(error * float(student.ppf(0.95, ratio.pairs - 1)))
 
 
-def compare(a: Side, b: Side, pairs: int, unit: str) -> Ratio:
+def compare(a: PairSide, b: PairSide, pairs: int, unit: str) -> Ratio:
     """Runs A and B in turn, their order changing with each pair, and prints what came of it."""
     print(f"{'pair':>4}  {'first':<12}{a.name:>12}{b.name:>12}{'ratio':>8}   ({unit})", flush=True)
     ratios = []

@@ -2,8 +2,8 @@
 
 import sys
 
-from bench.k6_run import K6Run, Load, run_k6
-from bench.pairs import Side, compare, pairs_parser
+from bench.k6_run import K6Load, K6Run, run_k6
+from bench.pairs import PairSide, compare, pairs_parser
 from bench.running_lab import running_lab
 from spikelab.settings import DATABASE, Endpoints
 
@@ -18,7 +18,7 @@ class SinkCost:
     """Runs at one rate with one sink after the other; keeps what may spoil the figures."""
 
     def __init__(self, endpoints: Endpoints, rate: int, seconds: float) -> None:
-        self.load = Load("steady.js", endpoints.target, "/hello?ms=0", "rate", rate, _MOST_USERS)
+        self.load = K6Load("steady.js", endpoints.target, "/hello?ms=0", "rate", rate, _MOST_USERS)
         self.seconds = seconds
         self.short = 0
         self._outputs = {
@@ -34,8 +34,8 @@ class SinkCost:
             "K6_PROMETHEUS_RW_STALE_MARKERS": "true",
         }
 
-    def side(self, sink: str) -> Side:
-        return Side(sink, lambda: self.run(sink, self.seconds).cpu_us_per_request)
+    def side(self, sink: str) -> PairSide:
+        return PairSide(sink, lambda: self.run(sink, self.seconds).cpu_us_per_request)
 
     def run(self, sink: str, seconds: float) -> K6Run:
         run = run_k6(self.load, seconds, self._env, self._outputs[sink])

@@ -25,14 +25,12 @@ from spikelab.drivers import DRIVERS
 from spikelab.drivers.base import PhaseSummary
 from spikelab.errors import LabError, UsageError
 from spikelab.plans.model import Phase
-from spikelab.results.comparison import ComparisonRecord, all_comparisons
+from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.run import (
     Latency,
     RunRecord,
     Step,
     Totals,
-    all_records,
-    read_record,
 )
 from spikelab.series import LOAD, Series, load_series
 from spikelab.settings import load_target_declaration
@@ -78,7 +76,7 @@ def write_confidence(comparison: ComparisonRecord, influxdb: InfluxDB) -> None:
     if comparison.confidence is None:
         return
     owed = 0
-    for record in filter(None, map(read_record, comparison.b.runs)):
+    for record in filter(None, map(RunRecord.read, comparison.b.runs)):
         fields: Fields = {"confidence": comparison.confidence}
         point = line("runs", _tags(record), fields, _ms(record.started))
         owed += not (record.imported or _takes(influxdb, record, [point]))
@@ -95,7 +93,7 @@ def write_owed(influxdb: InfluxDB) -> None:
     marks = sorted(paths.RESULTS.glob(f"*/{OWED}"))
     said = _confidences() if marks else {}
     for mark in marks:
-        record = read_record(mark.parent.name)
+        record = RunRecord.read(mark.parent.name)
         if record and record.ended:
             with suppress(LabError):
                 _write_run(record, influxdb, said.get(record.testid))
@@ -111,7 +109,7 @@ def rebuild(influxdb: InfluxDB) -> tuple[int, int]:
     said = _confidences()
     points = [
         _write_run(record, influxdb, said.get(record.testid))
-        for record in all_records()
+        for record in RunRecord.read_all()
         if record.ended and not record.imported
     ]
     return len(points), sum(points)
@@ -155,7 +153,7 @@ def _owe(record: RunRecord) -> None:
 def _confidences() -> dict[str, str]:
     """By testid, what the last comparison said of the run."""
     found = {}
-    for comparison in sorted(all_comparisons(), key=lambda each: each.created):
+    for comparison in sorted(ComparisonRecord.read_all(), key=lambda each: each.created):
         if comparison.confidence:
             found.update(dict.fromkeys(comparison.b.runs, comparison.confidence))
     return found

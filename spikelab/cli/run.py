@@ -33,11 +33,11 @@ from spikelab.experiments.sweep import each_variant, run_each
 from spikelab.plans.estimate import estimate
 from spikelab.plans.load import load_plan, plan_files
 from spikelab.report.tables import Marked, Table, print_table
-from spikelab.results.run import RunRecord, all_records
+from spikelab.results.run import RunRecord
 from spikelab.run import RunOptions
 from spikelab.stack import current
 from spikelab.stack.base import Runtime
-from spikelab.stack.locks import going_run, no_run
+from spikelab.stack.locks import active_run, no_run
 from spikelab.stores import InfluxDB
 from spikelab.units import show_value
 
@@ -111,7 +111,7 @@ def runs() -> None:
     with no_run() as idle:
         if idle:
             close_abandoned(current().endpoints().influxdb)
-    output.show_runs(list(all_records()))
+    output.show_runs(list(RunRecord.read_all()))
     for plan, name in baselines().items():
         out.print(f"baseline of {plan}: {name}")
 
@@ -122,7 +122,7 @@ def rebuild_history() -> None:
     with no_run() as idle:
         if not idle:
             # Writing would be measured beside its load.
-            raise LabError(f"a run is going: {going_run()}: wait for it, or stop it with Ctrl-C")
+            raise LabError(f"a run is going: {active_run()}: wait for it, or stop it with Ctrl-C")
         influxdb = current().endpoints().influxdb
         if influxdb is None:
             raise LabError("InfluxDB is not running: ./lab up starts it")

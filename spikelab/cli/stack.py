@@ -16,7 +16,7 @@ from spikelab.report.tables import Marked, Meaning, Table, print_table
 from spikelab.settings import COMPONENTS, load_stack_settings
 from spikelab.stack import choose, current, remember
 from spikelab.stack.base import Runtime
-from spikelab.stack.locks import going_run, no_run
+from spikelab.stack.locks import active_run, no_run
 from spikelab.stores import InfluxDB
 
 
@@ -40,7 +40,7 @@ def _names(text: str) -> list[str]:
 
 def start(asked: str | None, without: Sequence[str] = (), on_demand: Sequence[str] = ()) -> Runtime:
     """Starts the stack in the runtime asked for, says where everything is, and returns it."""
-    if on_demand and (going := going_run()):
+    if on_demand and (going := active_run()):
         # Redis restarts the target, and either takes its share of the machine.
         raise LabError(f"a run is going: {going}: wait for it, or stop it with Ctrl-C")
     age = require_age(load_stack_settings().values[VARIABLE])
@@ -82,7 +82,7 @@ def _forget(url: str, age: str) -> None:
 @command("down")
 def down() -> None:
     """Stop the stack; what it stored stays."""
-    going = going_run()
+    going = active_run()
     if going:
         raise LabError(f"a run is going: {going}: wait for it, or stop it with Ctrl-C")
     say("stopped" if current().down() else "nothing was running")
@@ -102,7 +102,7 @@ def status() -> None:
         for c in components
     ]
     print_table(Table("Components", columns, rows))
-    if going := going_run():
+    if going := active_run():
         say(f"run {going}")
     if any(component.state not in ("running", "starting", "stopped") for component in components):
         raise typer.Exit(EXIT_FAILED)

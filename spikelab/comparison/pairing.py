@@ -14,10 +14,10 @@ from pathlib import Path
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.plans.load import plan_files
-from spikelab.results.experiment import ExperimentState, read_state
+from spikelab.results.experiment import ExperimentState
 from spikelab.results.files import write_json
 from spikelab.results.lookup import find_folder
-from spikelab.results.run import RunRecord, Scalar, Step, read_record
+from spikelab.results.run import RunRecord, Scalar, Step
 
 # By name: swept parameters, and `phase` or `variant` where that alone tells two steps apart.
 Place = Mapping[str, Scalar]
@@ -131,7 +131,7 @@ def arm_of_state(state: ExperimentState, variant: str | None = None) -> Arm:
     records = []
     for cell in state.cells:
         testid = cell.testid or next(reversed(cell.attempts), None)
-        if testid is not None and (record := read_record(testid)) is not None and record.steps:
+        if testid is not None and (record := RunRecord.read(testid)) is not None and record.steps:
             records.append(record)
     if not records:
         raise UsageError(f"{state.experiment}: none of its runs has figures")
@@ -150,11 +150,11 @@ def find_arm(name: str) -> Arm:
     folder = find_folder(base, (ExperimentState.FILE, RunRecord.FILE), also=plan_files())
     found = folder.name
     if (folder / ExperimentState.FILE).exists():
-        state = read_state(found)
+        state = ExperimentState.read(found)
         if state is None:
             raise UsageError(f"{paths.shown(folder / ExperimentState.FILE)}: cannot be read")
         return arm_of_state(state, variant if colon else None)
-    record = read_record(found)
+    record = RunRecord.read(found)
     if record is None or not record.steps:
         why = "; ".join(record.reasons) if record else "its record cannot be read"
         raise UsageError(f"{found}: there is nothing to compare: {why}")

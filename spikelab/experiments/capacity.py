@@ -33,7 +33,7 @@ from spikelab.results.experiment import (
     Miss,
     unit_of,
 )
-from spikelab.results.run import RunRecord, Scalar, Step, read_record
+from spikelab.results.run import RunRecord, Scalar, Step
 from spikelab.run import RunOptions
 from spikelab.stack.base import Runtime
 from spikelab.statistics.search import Observation, Search, answer, counted, next_rate
@@ -178,8 +178,8 @@ def known_steps(question: CapacityQuestion, state: ExperimentState) -> list[Capa
 def _result(cell: CellState) -> RunRecord | None:
     """A cell's valid run, or the one in which the target died."""
     if cell.testid is not None:
-        return read_record(cell.testid)
-    records = (read_record(testid) for testid in cell.attempts)
+        return RunRecord.read(cell.testid)
+    records = (RunRecord.read(testid) for testid in cell.attempts)
     return next((record for record in records if record and died(record)), None)
 
 
@@ -318,7 +318,7 @@ def _verdict(
         return "inconclusive", f"the driver was behind: {_started(step)}"
     if missed:
         return "fail", ", ".join(miss.text for miss in missed)
-    unseen = next((limit for limit in limits if _kept(limit, step) is None), None)
+    unseen = next((limit for limit in limits if _holds(limit, step) is None), None)
     if unseen:
         return "inconclusive", f"{unseen.text}: the lab did not see how much was used"
     if objectives and judge_by_bounds(step, objectives) == "inconclusive":
@@ -336,12 +336,12 @@ def _missed(step: Step, objectives: Sequence[Objective], limits: Sequence[Limit]
     missed += [
         Miss(kind="resource", text=f"{limit.text} is missed")
         for limit in limits
-        if _kept(limit, step) is False
+        if _holds(limit, step) is False
     ]
     return [*missed, *_left_behind(step, objectives)]
 
 
-def _kept(limit: Limit, step: Step) -> bool | None:
+def _holds(limit: Limit, step: Step) -> bool | None:
     return limit.holds(getattr(step.resources, limit.key))
 
 

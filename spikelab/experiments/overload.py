@@ -15,7 +15,7 @@ from spikelab.plans.load import changed
 from spikelab.plans.model import Plan
 from spikelab.plans.studies import Overload
 from spikelab.results.experiment import CellState, OverloadAnswer, OverloadOutcome
-from spikelab.results.run import RunRecord, Scalar, Step, read_record
+from spikelab.results.run import RunRecord, Scalar, Step
 from spikelab.series import Series, load_series
 from spikelab.units import parse_duration
 
@@ -102,7 +102,7 @@ def run(session: ExperimentSession, asked: Load, objectives: Sequence[Objective]
     """Runs it, or takes the run that was done before. Raises LabError, RunInterruptedError."""
     begun = (cell for cell in session.state.cells if cell.values == asked.values)
     cell = next(begun, CellState(values=asked.values))
-    before = read_record(cell.testid) if cell.testid else None
+    before = RunRecord.read(cell.testid) if cell.testid else None
     if before is not None:
         return judged(before, asked, objectives)
     say(f"overload: {asked.rate:,.4g}/s for {asked.duration}, then {asked.recovery_rate:,.4g}/s")

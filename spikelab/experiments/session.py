@@ -30,9 +30,8 @@ from spikelab.results.experiment import (
     ExperimentKind,
     ExperimentProgress,
     ExperimentState,
-    all_states,
 )
-from spikelab.results.run import RunRecord, all_records, now, read_record
+from spikelab.results.run import RunRecord, now
 from spikelab.run import (
     RunOptions,
     execute,
@@ -98,7 +97,7 @@ class Experiment:
         and one whose record is gone does not.
         """
         own = self.state
-        for state in all_states():
+        for state in ExperimentState.read_all():
             if state.kind == own.kind and state.digest == own.digest:
                 if state.state == "finished":
                     return None
@@ -166,7 +165,7 @@ class Experiment:
                     check_attempts(cell)
                 with suppress(OSError):
                     session.stop(reason_of(error))
-                stopped = told(self.state, error)
+                stopped = with_next_step(self.state, error)
                 if stopped is error:
                     raise
                 raise stopped from error
@@ -304,11 +303,11 @@ class ExperimentSession:
         self.save()
 
     def save(self) -> None:
-        if self._is_kept:
+        if self._has_state_file:
             self.state.save()
 
     @property
-    def _is_kept(self) -> bool:
+    def _has_state_file(self) -> bool:
         """A single run needs no state: its record says all."""
         return self.state.kind != "run" or len(self.state.cells) > 1
 
@@ -335,7 +334,7 @@ class ExperimentSession:
             settings=target_settings(plan, variant, options.target_settings),
             labels=options.labels,
             stores=self._stores,
-            experiment=self.state.experiment if self._is_kept else None,
+            experiment=self.state.experiment if self._has_state_file else None,
             build=self._builds.get(cell.variant or ""),
             cores=self._cores,
             fresh=self._fresh,
@@ -354,7 +353,7 @@ def rested_at(state: ExperimentState, plan: Plan) -> datetime | None:
     valid = [cell.testid for cell in state.cells if cell.testid]
     testids = [*valid, *(testid for cell in state.cells for testid in cell.attempts)]
     # A testid begins with the time.
-    last = read_record(max(testids)) if testids else None
+    last = RunRecord.read(max(testids)) if testids else None
     if last is None or last.ended is None:
         return None
     return last.ended + timedelta(seconds=parse_duration(plan.cool_down))
@@ -363,7 +362,7 @@ def rested_at(state: ExperimentState, plan: Plan) -> datetime | None:
 def check_attempts(cell: CellState) -> None:
     """Brings a cell to what the records of its runs say."""
     tried = [*cell.attempts, *([cell.testid] if cell.testid else [])]
-    records = [record for testid in tried if (record := read_record(testid)) is not None]
+    records = [record for testid in tried if (record := RunRecord.read(testid)) is not None]
     cell.testid = None
     # One without a record was never begun.
     cell.attempts = [record.testid for record in records]
@@ -412,7 +411,7 @@ def reason_of(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def told(state: ExperimentState, error: BaseException) -> BaseException:
+def with_next_step(state: ExperimentState, error: BaseException) -> BaseException:
     """The error as the user gets it: of what another start goes on with, also with which run.
 
     A search alone knows its next step, and a step in which the target died is no valid run.
@@ -422,10 +421,10 @@ def told(state: ExperimentState, error: BaseException) -> BaseException:
     kind = RunInterruptedError if isinstance(error, KeyboardInterrupt) else LabError
     if isinstance(error, LabError):
         kind = type(error)
-    return kind(f"{reason_of(error)}; {_what_comes(state)}")
+    return kind(f"{reason_of(error)}; {_next_step(state)}")
 
 
-def _what_comes(state: ExperimentState) -> str:
+def _next_step(state: ExperimentState) -> str:
     if state.kind == "capacity":
         return "its steps are kept: the same command goes on"
     runs, done = len(state.cells), sum(cell.done for cell in state.cells)
@@ -446,7 +445,7 @@ def close_abandoned(influxdb_url: str | None) -> None:
     influxdb = InfluxDB(influxdb_url) if influxdb_url else None
     if influxdb:
         write_owed(influxdb)
-    for record in all_records():
+    for record in RunRecord.read_all():
         if record.ended is None:
             record.ended = _last_written(record.folder)
             record.reasons = ["the lab was killed during the run"]
@@ -455,7 +454,7 @@ def close_abandoned(influxdb_url: str | None) -> None:
                 driver.remove_secrets(record.folder)
             record.save()
             write_history(record, influxdb)
-    for state in all_states():
+    for state in ExperimentState.read_all():
         if state.state == "going":
             state.state, state.reason = "stopped", "the lab was killed"
             state.ended = _last_written(state.folder)

@@ -86,13 +86,13 @@ class Format:
     companions: tuple[str, ...] = ()
 
 
-class Part(BaseModel):
+class ReportPart(BaseModel):
     """A part of a JSON report; keys that the lab does not need are passed over."""
 
     model_config = ConfigDict(extra="ignore", allow_inf_nan=False)
 
 
-P = TypeVar("P", bound=Part)
+P = TypeVar("P", bound=ReportPart)
 
 
 def read_part(model: type[P], source: str | dict[str, Any], what: str) -> P:
@@ -121,7 +121,7 @@ def errors_by_status(codes: dict[int, int]) -> Errors:
     return errors
 
 
-def latency_in(part: Part, per_second: float) -> Latency:
+def latency_in(part: ReportPart, per_second: float) -> Latency:
     """The fields of a part that are percentiles, of which `per_second` units make a second."""
     found = part.model_dump(include=set(Latency.model_fields))
     return Latency(

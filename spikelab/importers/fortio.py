@@ -13,10 +13,10 @@ from spikelab.importers.common import (
     OF_ALL_ATTEMPTS,
     Moment,
     Nanoseconds,
-    Part,
     Rate,
     Report,
     ReportError,
+    ReportPart,
     Seconds,
     errors_by_status,
     read_part,
@@ -29,18 +29,18 @@ from spikelab.results.run import Latency
 _TEAPOT = 418
 
 
-class _Bucket(Part):
+class _Bucket(ReportPart):
     start: Seconds = Field(alias="Start")
     end: Seconds = Field(alias="End")
     percent: float = Field(alias="Percent", ge=0, le=100)
 
 
-class _Percentile(Part):
+class _Percentile(ReportPart):
     percentile: float = Field(alias="Percentile")
     value: Seconds = Field(alias="Value")
 
 
-class _Histogram(Part):
+class _Histogram(ReportPart):
     count: Count = Field(alias="Count")
     min: Seconds = Field(alias="Min")
     max: Seconds = Field(alias="Max")
@@ -49,7 +49,7 @@ class _Histogram(Part):
     percentiles: list[_Percentile] | None = Field(None, alias="Percentiles")
 
 
-class _FortioDocument(Part):
+class _FortioDocument(ReportPart):
     started: Moment | None = Field(None, alias="StartTime")
     requested_rate: str | float | None = Field(None, alias="RequestedQPS")
     rate: Rate = Field(alias="ActualQPS")

@@ -15,10 +15,10 @@ from spikelab.importers.common import (
     OF_ALL_ATTEMPTS,
     Milliseconds,
     Moment,
-    Part,
     Rate,
     Report,
     ReportError,
+    ReportPart,
     Seconds,
     latency_in,
     read_part,
@@ -31,19 +31,19 @@ _NEEDED = ("http_reqs", "http_req_failed", "http_req_duration")
 _PERCENTILE = re.compile(r"p\(?([0-9.]+)\)?")
 
 
-class _Counter(Part):
+class _Counter(ReportPart):
     count: Count
     rate: Rate | None = None
 
 
-class _Failed(Part):
+class _Failed(ReportPart):
     """A rate of k6: failed requests are those for which it was true."""
 
     passes: Count | None = None
     matches: Count | None = None
 
 
-class _Trend(Part):
+class _Trend(ReportPart):
     avg: Milliseconds | None = None
     p50: Milliseconds | None = Field(None, alias="med")
     p90: Milliseconds | None = None
@@ -53,7 +53,7 @@ class _Trend(Part):
     max: Milliseconds | None = None
 
 
-class _Metrics(Part):
+class _Metrics(ReportPart):
     requests: _Counter = Field(alias="http_reqs")
     failed: _Failed = Field(alias="http_req_failed")
     dropped: _Counter = Field(_Counter(count=0), alias="dropped_iterations")
@@ -61,15 +61,15 @@ class _Metrics(Part):
     of_good: _Trend | None = Field(None, alias="http_req_duration{expected_response:true}")
 
 
-class _State(Part):
+class _State(ReportPart):
     run_ms: Milliseconds = Field(alias="testRunDurationMs")
 
 
-class _Config(Part):
+class _Config(ReportPart):
     duration: Seconds
 
 
-class _Metadata(Part):
+class _Metadata(ReportPart):
     """k6 2.2 writes what its own schema calls generatedAt and k6Version with underscores."""
 
     generated_at: Moment | None = Field(
@@ -80,11 +80,11 @@ class _Metadata(Part):
     )
 
 
-class _Results(Part):
+class _Results(ReportPart):
     metrics: list[dict[str, Any]]
 
 
-class _K6Document(Part):
+class _K6Document(ReportPart):
     metrics: dict[str, dict[str, Any]] | None = None
     results: _Results | None = None
     state: _State | None = None

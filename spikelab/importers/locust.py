@@ -13,10 +13,10 @@ from pydantic import Field
 from spikelab.importers.common import (
     OF_ALL_ATTEMPTS,
     Milliseconds,
-    Part,
     Rate,
     Report,
     ReportError,
+    ReportPart,
     latency_in,
     read_part,
 )
@@ -31,7 +31,7 @@ _ROUNDED = (
 )
 
 
-class _Row(Part):
+class _Row(ReportPart):
     requests: Count = Field(alias="Request Count")
     failures: Count = Field(alias="Failure Count")
     mean: Milliseconds = Field(alias="Average Response Time")

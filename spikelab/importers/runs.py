@@ -19,7 +19,7 @@ from spikelab.experiments import sweep
 from spikelab.importers.common import Format, Report, ReportError
 from spikelab.judge import judge_run, judge_step
 from spikelab.objectives import Objective, reached_by
-from spikelab.results.experiment import CellState, ExperimentState, read_state
+from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.run import (
     IMPORTED,
     Connections,
@@ -30,7 +30,6 @@ from spikelab.results.run import (
     Step,
     StepGenerator,
     TargetRecord,
-    read_record,
 )
 
 _NAMING = "<variant>-<rate>-run<n>"
@@ -153,7 +152,7 @@ def _keep_together(records: Sequence[RunRecord], objectives: Sequence[Objective]
     """The state of the sweep that a folder's runs are, so that a report of it can be made. Runs
     that are there already keep theirs, unless they are judged anew."""
     experiment = records[0].experiment
-    if experiment is None or (read_state(experiment) and not objectives):
+    if experiment is None or (ExperimentState.read(experiment) and not objectives):
         return
     cells = [
         CellState(
@@ -191,7 +190,7 @@ def digest_of(format_: str, source: ReportSource, text: str) -> str:
 def find_record(imported: Imported) -> RunRecord | None:
     """The record that an earlier import made of it."""
     for path in sorted(paths.RESULTS.glob(f"*-{imported.digest}/run.json")):
-        if (record := read_record(path.parent.name)) is not None:
+        if (record := RunRecord.read(path.parent.name)) is not None:
             return record
     return None
 

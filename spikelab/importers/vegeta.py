@@ -16,10 +16,10 @@ from spikelab.importers.common import (
     OF_ALL_ATTEMPTS,
     Moment,
     Nanoseconds,
-    Part,
     Rate,
     Report,
     ReportError,
+    ReportPart,
     errors_by_status,
     latency_in,
     read_part,
@@ -46,7 +46,7 @@ _NO_ANSWER = (
 )
 
 
-class _Latencies(Part):
+class _Latencies(ReportPart):
     mean: Nanoseconds
     p50: Nanoseconds = Field(alias="50th")
     p90: Nanoseconds | None = Field(None, alias="90th")
@@ -55,11 +55,11 @@ class _Latencies(Part):
     max: Nanoseconds
 
 
-class _Bytes(Part):
+class _Bytes(ReportPart):
     mean: Rate
 
 
-class _VegetaDocument(Part):
+class _VegetaDocument(ReportPart):
     latencies: _Latencies
     bytes_in: _Bytes
     earliest: Moment | None = None

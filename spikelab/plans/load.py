@@ -16,7 +16,7 @@ from pydantic_core import ErrorDetails
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean, printable
-from spikelab.plans.model import Plan, Request, Source
+from spikelab.plans.model import Plan, PlanSource, Request
 from spikelab.plans.parameters import Parameter, Parameters, Preset, check_values
 from spikelab.plans.studies import Variant
 from spikelab.results.run import Scalar
@@ -60,10 +60,10 @@ def load_plan(
             data["variants"] = [named[name] for name in chosen.variants]
     for assignment in assignments:
         _assign(data, parameters, values, assignment)
-    return make_plan(Source(path, data, values, sinks))
+    return make_plan(PlanSource(path, data, values, sinks))
 
 
-def make_plan(source: Source) -> Plan:
+def make_plan(source: PlanSource) -> Plan:
     """The plan of a source, its parameters filled in.
 
     Raises UsageError naming file, line, key and cure.

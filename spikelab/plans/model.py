@@ -171,7 +171,7 @@ Loop = Literal["open", "closed", "once", "ramp"]
 
 
 @dataclass(frozen=True)
-class Source:
+class PlanSource:
     """What a plan was made from: the keys of its file, changed by the command line, before its
     parameters' `values` are filled in; `sinks` are those that the command line adds.
 
@@ -188,7 +188,7 @@ class Source:
 class Plan(Strict):
     """A whole plan. Rates are requests per second, durations carry their unit."""
 
-    _source: Source | None = PrivateAttr(None)
+    _source: PlanSource | None = PrivateAttr(None)
 
     name: Name
     about: str
@@ -265,7 +265,7 @@ class Plan(Strict):
         return self
 
     @property
-    def source(self) -> Source:
+    def source(self) -> PlanSource:
         """What it was made from, for the plans of other values."""
         assert self._source is not None
         return self._source

@@ -12,7 +12,7 @@ from spikelab.report.steps import Curves
 from spikelab.report.tables import Column, Table, number, table, text
 from spikelab.results.comparison import ComparisonRecord, Result
 from spikelab.results.experiment import CapacityAnswer, CellState, ExperimentState, OverloadAnswer
-from spikelab.results.run import Resources, read_record
+from spikelab.results.run import Resources, RunRecord
 from spikelab.units import (
     MISSING,
     show_count,
@@ -52,7 +52,7 @@ def cells(state: ExperimentState) -> Table:
         text("verdict", lambda cell: verdict(cell[1]) if cell[1] else "no valid run"),
     ]
     records = [
-        (cell, read_record(cell.testid) if cell.testid else None)
+        (cell, RunRecord.read(cell.testid) if cell.testid else None)
         for cell in sorted(state.cells, key=_place)
     ]
     return table("Runs", columns, records)

@@ -179,7 +179,3 @@ class ComparisonRecord(ResultFile):
     def confidence(self) -> str | None:
         """What it says of each run of B; None where nothing was judged, or of identical arms."""
         return self.deciding.confidence if self.deciding and not self.noise else None
-
-
-read_comparison = ComparisonRecord.read
-all_comparisons = ComparisonRecord.read_all

@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from spikelab.objectives import Verdict
 from spikelab.results.files import Count, Moment, Part, ResultFile
-from spikelab.results.run import Latency, Resources, RunRecord, Scalar, read_record
+from spikelab.results.run import Latency, Resources, RunRecord, Scalar
 from spikelab.statistics.search import Outcome
 from spikelab.units import show_seconds
 
@@ -82,12 +82,9 @@ class ExperimentState(ResultFile):
         """The records of the runs that are done, in the order of the cells; one that cannot be
         read is left out."""
         for cell in self.cells:
-            if cell.testid is not None and (record := read_record(cell.testid)) is not None:
+            if cell.testid is not None and (record := RunRecord.read(cell.testid)) is not None:
                 yield record
 
-
-read_state = ExperimentState.read
-all_states = ExperimentState.read_all
 
 OverloadOutcome = Literal["holds", "sheds", "queues", "crashes", "inconclusive"]
 # What a step can miss: the rate itself, an objective, a limit on a resource; or the target died.

@@ -9,9 +9,9 @@ from typing import Literal
 
 from spikelab import paths
 from spikelab.errors import UsageError
-from spikelab.results.comparison import ComparisonRecord, read_comparison
-from spikelab.results.experiment import ExperimentState, read_state
-from spikelab.results.run import RunRecord, Step, read_record
+from spikelab.results.comparison import ComparisonRecord
+from spikelab.results.experiment import ExperimentState
+from spikelab.results.run import RunRecord, Step
 
 SubjectKind = Literal["run", "runs", "sweep", "capacity", "comparison"]
 _FILES = (ExperimentState.FILE, ComparisonRecord.FILE, RunRecord.FILE)
@@ -114,7 +114,7 @@ def _read(folder: Path) -> Subject:
         return _comparison(folder)
     if (folder / ExperimentState.FILE).exists():
         return _experiment(folder)
-    record = read_record(folder.name)
+    record = RunRecord.read(folder.name)
     if record is None:
         raise UsageError(f"{paths.shown(folder)}: its run.json cannot be read")
     if record.valid:
@@ -123,7 +123,7 @@ def _read(folder: Path) -> Subject:
 
 
 def _experiment(folder: Path) -> Subject:
-    state = read_state(folder.name)
+    state = ExperimentState.read(folder.name)
     if state is None:
         raise UsageError(f"{paths.shown(folder / ExperimentState.FILE)} cannot be read")
     spoiled = _records(name for cell in state.cells for name in cell.attempts)
@@ -133,7 +133,7 @@ def _experiment(folder: Path) -> Subject:
 
 
 def _comparison(folder: Path) -> Subject:
-    found = read_comparison(folder.name)
+    found = ComparisonRecord.read(folder.name)
     if found is None:
         raise UsageError(f"{paths.shown(folder / ComparisonRecord.FILE)} cannot be read")
     # A side lists also what was tried and is no result.
@@ -144,4 +144,4 @@ def _comparison(folder: Path) -> Subject:
 
 
 def _records(names: Iterable[str]) -> tuple[RunRecord, ...]:
-    return tuple(record for name in names if (record := read_record(name)) is not None)
+    return tuple(record for name in names if (record := RunRecord.read(name)) is not None)

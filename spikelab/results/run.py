@@ -323,10 +323,6 @@ class RunRecord(ResultFile):
         return IMPORTED in self.labels
 
 
-read_record = RunRecord.read
-all_records = RunRecord.read_all
-
-
 @dataclass(frozen=True)
 class Totals:
     """Counts added up; `latency_seconds` (of good answers) has each percentile's highest, as

@@ -45,7 +45,7 @@ def no_run() -> Iterator[bool]:
         yield _taken(lock)
 
 
-def going_run() -> str | None:
+def active_run() -> str | None:
     """The run that is going now, as `testid (pid N)`."""
     if not _LOCK.exists():
         return None

@@ -20,9 +20,9 @@ from spikelab.experiments.session import close_abandoned
 from spikelab.history import run_line, step_line
 from spikelab.report.content import capacity_of
 from spikelab.report.formats import rendered
-from spikelab.results.experiment import all_states
+from spikelab.results.experiment import ExperimentState
 from spikelab.results.lookup import Subject, find
-from spikelab.results.run import RunRecord, all_records
+from spikelab.results.run import RunRecord
 from spikelab.series import load_series
 from tests.fuzz.oracle import Check, clear, printed, sampled, scratch
 
@@ -102,7 +102,7 @@ def _found(name: str) -> Subject | None:
 
 def _check_run(name: str, data: bytes) -> bool:
     subject = _found(name)
-    records = list(all_records())
+    records = list(RunRecord.read_all())
     assert bool(records) == (subject is not None), "one command reads it, another does not"
     if not subject:
         return False
@@ -111,7 +111,7 @@ def _check_run(name: str, data: bytes) -> bool:
     _report(subject, data)
     if sampled(data, _TABLES):
         close_abandoned(None)
-        record = next(all_records())
+        record = next(RunRecord.read_all())
         lines = [run_line(record), *(step_line(record, step) for step in record.steps)]
         assert not any("\n" in line for line in lines)
         output.show_runs([record])
@@ -145,7 +145,7 @@ def _compare(name: str) -> None:
 
 def _check_experiment(name: str, data: bytes) -> bool:
     subject = _found(name)
-    states = list(all_states())
+    states = list(ExperimentState.read_all())
     assert bool(states) == (subject is not None), "one command reads it, another does not"
     if not subject:
         return False
@@ -156,7 +156,7 @@ def _check_experiment(name: str, data: bytes) -> bool:
         if found := capacity_of(subject):
             output.show_capacity(found, subject.records)
         close_abandoned(None)
-        assert next(all_states()).state != "going"
+        assert next(ExperimentState.read_all()).state != "going"
     if sampled(data, _COMPARISONS):
         _compare(name)
         pairing.variants_of(state.records())

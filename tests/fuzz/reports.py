@@ -10,7 +10,7 @@ from spikelab.importers import FORMATS
 from spikelab.importers.common import Format, ReportError
 from spikelab.importers.runs import Imported, ReportSource, build_record, digest_of
 from spikelab.objectives import parse_objective
-from spikelab.results.run import RunRecord, all_records
+from spikelab.results.run import RunRecord
 from tests.fuzz.oracle import Check, clear, files, sampled, scratch
 
 _OBJECTIVES = [parse_objective("success > 99%"), parse_objective("p95 < 1s")]
@@ -63,11 +63,11 @@ def _import(format_: Format, path: Path, results: Path) -> None:
         clear(error, path.name)
         assert files(results) == before, "a refused report has left files behind"
         return
-    (record,) = all_records()
+    (record,) = RunRecord.read_all()
     new = files(results).keys() - before.keys()
     assert new == {f"{record.testid}/run.json"}, new
     # Twice is once.
     imports.run(format_.name, path, [], None)
-    assert list(all_records()) == [record]
+    assert list(RunRecord.read_all()) == [record]
     (record.folder / "run.json").unlink()
     record.folder.rmdir()

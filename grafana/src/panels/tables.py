@@ -10,7 +10,7 @@ from grafana_foundation_sdk.models import prometheus as prometheus_model
 
 from grafana.src.panels.common import Names, Text, description, named
 from grafana.src.queries import MIXED, data_source, influx_rows, prometheus_query, rows_of, source
-from grafana.src.signals.runs import Column, Rows
+from grafana.src.signals.runs import Rows, RunColumn
 from spikelab.signals import Colour, Signal, Source, Unit
 
 Properties = list[model.DynamicConfigValue]
@@ -135,7 +135,7 @@ def _about(text: Text, rows: Rows) -> str:
     return "\n".join([f"{text.reading} A row each: {rows.about}.", "", *meanings])
 
 
-def _headings(columns: Sequence[Column]) -> model.DataTransformerConfig:
+def _headings(columns: Sequence[RunColumn]) -> model.DataTransformerConfig:
     """Names and order of the columns; the time goes where they bring their own."""
     return model.DataTransformerConfig(
         id_val="organize",
@@ -147,7 +147,7 @@ def _headings(columns: Sequence[Column]) -> model.DataTransformerConfig:
     )
 
 
-def _style(column: Column, links: Sequence[tuple[str, str]]) -> Properties:
+def _style(column: RunColumn, links: Sequence[tuple[str, str]]) -> Properties:
     if not column.title:
         return [model.DynamicConfigValue("custom.hidden", True)]
     properties = [

@@ -5,7 +5,7 @@ quantity is four signals, so that a run has the same colour on every panel: the 
 others in the order of their start.
 """
 
-from grafana.src.signals.runs import Column, Rows, select
+from grafana.src.signals.runs import Rows, RunColumn, select
 from spikelab.signals import Colour, Signal, Source, Unit
 
 CHOSEN = '"testid" =~ /^${runs:regex}$/'
@@ -75,8 +75,8 @@ _FIGURES = (
 )
 
 
-def _ratio(name: str) -> Column:
-    return Column(
+def _ratio(name: str) -> RunColumn:
+    return RunColumn(
         f"{name}_ratio",
         f'last("o_{name}") / last("b_{name}")',
         f"{name} ÷",
@@ -85,21 +85,21 @@ def _ratio(name: str) -> Column:
     )
 
 
-def _difference_columns() -> tuple[Column, ...]:
-    figures: list[Column] = []
+def _difference_columns() -> tuple[RunColumn, ...]:
+    figures: list[RunColumn] = []
     for name, _, title, about, unit, width in _FIGURES:
-        figures.append(Column(name, f'last("o_{name}")', title, about, unit, width))
+        figures.append(RunColumn(name, f'last("o_{name}")', title, about, unit, width))
         figures.append(_ratio(name))
     return (
-        Column("run", 'last("o_run")', "Run", "the base first", width_px=244),
-        Column("variant", 'last("o_variant")', "Variant", "a side of its plan", width_px=76),
-        Column("verdict", 'last("o_verdict")', "Verdict", "its own", width_px=100),
-        Column(
+        RunColumn("run", 'last("o_run")', "Run", "the base first", width_px=244),
+        RunColumn("variant", 'last("o_variant")', "Variant", "a side of its plan", width_px=76),
+        RunColumn("verdict", 'last("o_verdict")', "Verdict", "its own", width_px=100),
+        RunColumn(
             "state", 'last("o_state")', "State", "only valid ones are measurements", width_px=70
         ),
-        Column("success", 'last("o_success")', "Success", "with a good answer", Unit.SHARE, 74),
+        RunColumn("success", 'last("o_success")', "Success", "with a good answer", Unit.SHARE, 74),
         *figures,
-        Column(
+        RunColumn(
             "confidence",
             'last("o_confidence")',
             "Confidence",
@@ -133,15 +133,19 @@ DIFFERENCES = Rows(
 )
 
 
-def _step(name: str, field: str, title: str, about: str, unit: Unit = Unit.EXACT_COUNT) -> Column:
-    return Column(name, f'"{field}"', title, about, unit, 88)
+def _step(
+    name: str, field: str, title: str, about: str, unit: Unit = Unit.EXACT_COUNT
+) -> RunColumn:
+    return RunColumn(name, f'"{field}"', title, about, unit, 88)
 
 
 STEP_COLUMNS = (
-    Column("run", '"run"', "Run", "its testid", width_px=244),
-    Column("variant", '"variant"', "Variant", "which side of the plan's comparison", width_px=90),
-    Column("step", '"step"', "Step", "a judged phase of the plan", width_px=120),
-    Column("verdict", '"verdict"', "Verdict", "of the step", width_px=104),
+    RunColumn("run", '"run"', "Run", "its testid", width_px=244),
+    RunColumn(
+        "variant", '"variant"', "Variant", "which side of the plan's comparison", width_px=90
+    ),
+    RunColumn("step", '"step"', "Step", "a judged phase of the plan", width_px=120),
+    RunColumn("verdict", '"verdict"', "Verdict", "of the step", width_px=104),
     _step("offered", "offered_rate", "Offered", "asked for", Unit.REQUESTS_PER_SECOND),
     _step("started", "started_rate", "Started", "begun a second", Unit.REQUESTS_PER_SECOND),
     _step("throughput", "achieved_rate", "Achieved", "answered a second", Unit.REQUESTS_PER_SECOND),

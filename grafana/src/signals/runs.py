@@ -10,7 +10,7 @@ SHOWN = '$timeFilter AND "driver" =~ /^${driver:regex}$/ AND "plan" =~ /^${plan:
 
 
 @dataclass(frozen=True)
-class Column:
+class RunColumn:
     """A figure of a run as a table shows it: what a SELECT lists, its heading, how wide it is.
 
     Every answer of InfluxDB has a Time, which is not listed.
@@ -31,12 +31,12 @@ class Column:
 class Rows:
     """Columns, and the queries that yield the rows."""
 
-    columns: Sequence[Column]
+    columns: Sequence[RunColumn]
     queries: Sequence[str]
     about: str
 
 
-def select(columns: Sequence[Column], rest: str) -> str:
+def select(columns: Sequence[RunColumn], rest: str) -> str:
     """An InfluxQL query of columns."""
     listed = ", ".join(
         f'{column.expression} AS "{column.name}"' for column in columns if column.expression
@@ -44,32 +44,32 @@ def select(columns: Sequence[Column], rest: str) -> str:
     return f"SELECT {listed} {rest}"
 
 
-def _latency(name: str, about: str) -> Column:
-    return Column(name, f'"latency_{name}_seconds"', name, about, Unit.SECONDS, 74)
+def _latency(name: str, about: str) -> RunColumn:
+    return RunColumn(name, f'"latency_{name}_seconds"', name, about, Unit.SECONDS, 74)
 
 
 COLUMNS = (
-    Column("Time", "", "Started", "in your browser's time zone", width_px=150),
-    Column(
+    RunColumn("Time", "", "Started", "in your browser's time zone", width_px=150),
+    RunColumn(
         "verdict",
         '"verdict"',
         "Verdict",
         "of the judged steps, by the plan's objectives",
         width_px=104,
     ),
-    Column(
+    RunColumn(
         "state",
         '"state"',
         "State",
         "invalid was measured but spoiled, aborted ended before; neither is a measurement",
         width_px=72,
     ),
-    Column("plan", '"plan"', "Plan", "what was run", width_px=110),
-    Column("driver", '"driver"', "Driver", "the load generator", width_px=66),
-    Column("requests", '"requests"', "Requests", "begun in the judged steps"),
-    Column("failures", '"failures"', "Failed", "without a good answer", width_px=70),
-    Column("success", '"success"', "Success", "share with a good answer", Unit.SHARE, 76),
-    Column(
+    RunColumn("plan", '"plan"', "Plan", "what was run", width_px=110),
+    RunColumn("driver", '"driver"', "Driver", "the load generator", width_px=66),
+    RunColumn("requests", '"requests"', "Requests", "begun in the judged steps"),
+    RunColumn("failures", '"failures"', "Failed", "without a good answer", width_px=70),
+    RunColumn("success", '"success"', "Success", "share with a good answer", Unit.SHARE, 76),
+    RunColumn(
         "rate",
         '"achieved_rate"',
         "Rate",
@@ -80,7 +80,7 @@ COLUMNS = (
     _latency("p50", "half of the good answers were faster; of several steps the slowest's"),
     _latency("p95", "95 of 100, likewise"),
     _latency("p99", "99 of 100, likewise"),
-    Column(
+    RunColumn(
         "settings",
         '"settings"',
         "Settings",
@@ -88,8 +88,8 @@ COLUMNS = (
         width_px=170,
         long=True,
     ),
-    Column("labels", '"labels"', "Labels", "given with --label", width_px=120, long=True),
-    Column(
+    RunColumn("labels", '"labels"', "Labels", "given with --label", width_px=120, long=True),
+    RunColumn(
         "reasons",
         '"reasons"',
         "Why",
@@ -97,10 +97,10 @@ COLUMNS = (
         width_px=160,
         long=True,
     ),
-    Column("run", '"run"', "Run", "its testid, as ./lab and results/ have it", width_px=270),
-    Column("from", '"started_ms" - 2000'),
-    Column("to", '"ended_ms" + 2000'),
-    Column("length", '"duration_seconds" * 1000 + 2000'),
+    RunColumn("run", '"run"', "Run", "its testid, as ./lab and results/ have it", width_px=270),
+    RunColumn("from", '"started_ms" - 2000'),
+    RunColumn("to", '"ended_ms" + 2000'),
+    RunColumn("length", '"duration_seconds" * 1000 + 2000'),
 )
 ALL_RUNS = Rows(
     COLUMNS,

@@ -14,7 +14,7 @@ from spikelab.errors import UsageError
 from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.model import Plan
 from spikelab.results.experiment import CellState, ExperimentState
-from spikelab.results.run import all_records
+from spikelab.results.run import RunRecord
 from spikelab.run import RunOptions
 from tests.support.comparison_runs import START, arms, runs
 
@@ -52,7 +52,7 @@ def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def vegeta() -> str:
     imports.run("vegeta", VEGETA, [], None)
-    return str(next(all_records()).experiment)
+    return str(next(RunRecord.read_all()).experiment)
 
 
 def saved(name: str, a: list[float], b: list[float]) -> ExperimentState:
@@ -132,7 +132,7 @@ def test_a_baseline_is_marked_used_and_replaced() -> None:
 def test_a_cell_without_a_valid_run_leaves_its_pair_out() -> None:
     state = saved("20261121T010203Z-mine-aaaa", [0.1] * 7, [0.2] * 7)
     cell = state.cells[-1]
-    record = next(each for each in all_records() if each.testid == cell.testid)
+    record = next(each for each in RunRecord.read_all() if each.testid == cell.testid)
     record.valid, record.reasons = False, ["the target died"]
     record.save()
     cell.attempts, cell.testid = [record.testid], None

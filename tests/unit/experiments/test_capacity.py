@@ -13,7 +13,7 @@ from spikelab import paths
 from spikelab.errors import LabError, UsageError
 from spikelab.experiments.capacity import CapacityQuestion, answer_of, search_capacity
 from spikelab.experiments.overload import Load
-from spikelab.experiments.session import Experiment, ExperimentSession, rested_at, told
+from spikelab.experiments.session import Experiment, ExperimentSession, rested_at, with_next_step
 from spikelab.objectives import Verdict
 from spikelab.plans.load import load_plan, plan_of
 from spikelab.results.experiment import CapacityStep, CellState, ExperimentState
@@ -246,4 +246,4 @@ def test_a_stopped_experiment_says_with_which_run_it_goes_on(
     results.mkdir()
     state = done(question(tmp_path), {})
     state.kind, state.cells = kind, [CellState(testid=testid) for testid in testids]
-    assert str(told(state, LabError("full"))).startswith(said)
+    assert str(with_next_step(state, LabError("full"))).startswith(said)

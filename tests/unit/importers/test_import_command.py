@@ -13,7 +13,7 @@ import pytest
 from spikelab import paths
 from spikelab.cli import imports
 from spikelab.errors import UsageError
-from spikelab.results.run import RunRecord, all_records
+from spikelab.results.run import RunRecord
 
 DATA = paths.ROOT / "tests" / "data"
 
@@ -84,7 +84,7 @@ def refused(path: Path, *slo: str, format_name: str = "vegeta") -> str:
     with pytest.raises(UsageError) as error:
         imports.run(format_name, path, slo, None)
     assert "\n" not in str(error.value)
-    assert not paths.RESULTS.exists() or not list(all_records())
+    assert not paths.RESULTS.exists() or not list(RunRecord.read_all())
     return str(error.value)
 
 
@@ -117,10 +117,10 @@ def test_the_published_sweep_with_a_limit_on_latency(p95: str) -> None:
 
 def test_each_file_is_a_run_of_its_own_and_stays_one_when_it_is_imported_again() -> None:
     imports.run("vegeta", SWEEP, [], None)
-    first = {record.testid: record for record in all_records()}
+    first = {record.testid: record for record in RunRecord.read_all()}
     assert len(first) == 17
     imports.run("vegeta", SWEEP, [], None)
-    assert {record.testid: record for record in all_records()} == first
+    assert {record.testid: record for record in RunRecord.read_all()} == first
     assert {record.experiment for record in first.values()} == {
         next(iter(first.values())).experiment
     }
@@ -144,10 +144,10 @@ def test_an_slo_gives_its_verdict_to_runs_that_are_there(reports: Path) -> None:
     put(reports, {"a-100-run1.txt": report(), "a-200-run1.txt": report(200, success=0.5)})
     imports.run("vegeta", reports, [], None)
     judged(reports, "success>=99%")
-    verdicts = {record.steps[0].offered_rate: record.verdict for record in all_records()}
+    verdicts = {record.steps[0].offered_rate: record.verdict for record in RunRecord.read_all()}
     assert verdicts == {100: "pass", 200: "fail"}
     imports.run("vegeta", reports, [], None)
-    assert verdicts == {r.steps[0].offered_rate: r.verdict for r in all_records()}
+    assert verdicts == {r.steps[0].offered_rate: r.verdict for r in RunRecord.read_all()}
 
 
 def test_equal_reports_of_two_repeats_are_two_runs_and_a_copied_file_none(reports: Path) -> None:
@@ -158,7 +158,7 @@ def test_equal_reports_of_two_repeats_are_two_runs_and_a_copied_file_none(report
     put(copy, {"a-100-run1.txt": report(), "a-100-run3.txt": report()})
     os.utime(copy / "a-100-run1.txt", (1e9, 1e9))
     imports.run("vegeta", copy, [], None)
-    assert sorted(record.steps[0].repeat for record in all_records()) == [1, 2, 3]
+    assert sorted(record.steps[0].repeat for record in RunRecord.read_all()) == [1, 2, 3]
 
 
 def test_a_folder_that_has_grown_stays_one_experiment(reports: Path) -> None:
@@ -166,13 +166,13 @@ def test_a_folder_that_has_grown_stays_one_experiment(reports: Path) -> None:
     imports.run("vegeta", reports, [], None)
     put(reports, {"a-100-run3.txt": report()})
     imports.run("vegeta", reports, [], None)
-    assert len({record.experiment for record in all_records()}) == 1
+    assert len({record.experiment for record in RunRecord.read_all()}) == 1
 
 
 def test_a_single_report_is_a_run(reports: Path) -> None:
     put(reports, {"Result of today.txt": report()})
     imports.run("vegeta", reports / "Result of today.txt", [], None)
-    (record,) = all_records()
+    (record,) = RunRecord.read_all()
     assert (record.plan, record.experiment) == ("result-of-today", None)
     assert (record.steps[0].variant, record.steps[0].offered_rate) == (None, None)
 
@@ -239,7 +239,7 @@ def test_of_a_run_s_text_and_json_the_exact_one_is_taken(reports: Path) -> None:
         text = (DATA / "imports" / f"vegeta.{ending}").read_text()
         put(reports, {f"a-100-run1.{ending}": text})
     imports.run("vegeta", reports, [], None)
-    (record,) = all_records()
+    (record,) = RunRecord.read_all()
     assert record.steps[0].latency_seconds.p95 == 0.012573778
 
 
@@ -286,7 +286,7 @@ def test_a_report_that_is_no_text_is_one_line(reports: Path) -> None:
 def test_a_percentile_that_a_report_lacks_is_named(reports: Path) -> None:
     put(reports, {"a-120-run1.txt": OLD})
     assert judged(reports, "p95<1s", "success>=0.999") == {"a": answer(120, None)}
-    for record in all_records():
+    for record in RunRecord.read_all():
         (record.folder / "run.json").unlink()
     said = refused(reports, "p90<1s")
     assert "a-120-run1.txt: this report has no p90, which --slo 'p90<1s' asks for" in said
@@ -319,7 +319,7 @@ def test_other_formats_are_judged_alike(
     assert found == {"a": answer(50, None)}
     found = judged(reports, "p95<1s", format_name=format_name)
     assert found == {"a": answer(None, 50)}  # a tenth or more of each failed
-    (record,) = all_records()
+    (record,) = RunRecord.read_all()
     assert RunRecord.model_validate(record.to_json()) == record
 
 

@@ -16,7 +16,7 @@ from spikelab.cli import imports
 from spikelab.report.formats import FORMATS, rendered, write_report
 from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.lookup import find
-from spikelab.results.run import RunRecord, read_record
+from spikelab.results.run import RunRecord
 from tests.support.report_results import (
     ALL,
     CAPACITY,
@@ -116,7 +116,7 @@ def test_a_sweep_has_a_curve_for_each_variant(results: Path) -> None:
 
 def test_what_records_hold_is_text_and_never_markup(results: Path) -> None:
     evil = "<img src=x onerror=alert(1)>|`*_$\\frac$"
-    record = read_record(STEPS)
+    record = RunRecord.read(STEPS)
     assert record
     record.steps[0].errors.bodies = [f"500 {evil}"]
     record.steps[0].errors.http_5xx = 1
@@ -132,7 +132,7 @@ def test_what_records_hold_is_text_and_never_markup(results: Path) -> None:
 
 
 def test_a_run_that_is_no_result_says_so_and_why(results: Path) -> None:
-    record = read_record(STEPS)
+    record = RunRecord.read(STEPS)
     assert record
     record.valid, record.reasons, record.verdict = False, ["the target died"], "inconclusive"
     record.save()
@@ -150,7 +150,7 @@ def test_a_run_without_a_series_is_still_drawn(results: Path) -> None:
 
 
 def test_a_sweep_of_200_runs_stays_small(results: Path) -> None:
-    template = read_record("20261121T122533Z-two-pools-8c97")
+    template = RunRecord.read("20261121T122533Z-two-pools-8c97")
     assert template
     cells = []
     for number in range(200):
@@ -204,7 +204,7 @@ def test_the_csv_has_a_row_a_run_in_order_of_time(results: Path) -> None:
     found = rows(COMPARISON)
     assert len(found) == 12
     assert [row["time"] for row in found] == sorted(row["time"] for row in found)
-    record = read_record(found[0]["run"])
+    record = RunRecord.read(found[0]["run"])
     assert record
     step = record.steps[0]
     assert float(found[0]["latency_p95_seconds"]) == pytest.approx(step.latency_seconds.p95)
@@ -225,7 +225,7 @@ def test_the_columns_that_the_docs_have_otava_read_are_numbers(results: Path) ->
 
 
 def test_labels_reach_the_csv_and_no_cell_is_a_formula(results: Path) -> None:
-    record = read_record(STEPS)
+    record = RunRecord.read(STEPS)
     assert record
     record.labels = {"commit": "=1+1", "branch": "main"}
     record.save()
@@ -249,7 +249,7 @@ def test_junit_has_a_case_for_each_objective_of_each_step(results: Path) -> None
 
 
 def test_junit_skips_what_decided_nothing(results: Path) -> None:
-    record = read_record(STEPS)
+    record = RunRecord.read(STEPS)
     assert record
     record.steps[1].verdict, record.steps[1].generator.limited = "inconclusive", True
     record.save()

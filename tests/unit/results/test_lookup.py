@@ -8,7 +8,7 @@ import pytest
 from spikelab import paths
 from spikelab.errors import UsageError
 from spikelab.results.lookup import find
-from spikelab.results.run import read_record
+from spikelab.results.run import RunRecord
 from tests.support.report_results import (
     SPIKE,
     STEPS,
@@ -27,7 +27,7 @@ def results(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_the_newest_or_a_beginning_is_enough(results: Path) -> None:
     assert find(SPIKE[:20]).name == SPIKE
     assert find("vegeta-sw").kind == "sweep"
-    record = read_record(STEPS)
+    record = RunRecord.read(STEPS)
     assert record
     record.save()
     assert find().name == STEPS
