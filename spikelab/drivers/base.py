@@ -98,7 +98,7 @@ class PhaseSummary(BaseModel):
 
     `requests` begun, `completed` answers of any kind, `failures` those without a good answer.
     `begun`: when the phase's event begins. `started`, `ended`: first start and last answer; where
-    nothing was started both are `begun`. `slow`, `late_answers`: as in `record.Step`.
+    nothing was started both are `begun`. `slow`, `late_answers`: as in `results.run.Step`.
     """
 
     model_config = ConfigDict(extra="forbid")

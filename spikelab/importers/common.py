@@ -36,7 +36,7 @@ class ReportError(Exception):
 class Report:
     """Figures of a run as its report states them; durations in seconds, rates per second.
 
-    Counts are as in `record.Step`. `window_seconds` is the time in which requests were started,
+    Counts are as in `results.run.Step`. `window_seconds`: the time in which requests were started,
     `drain_seconds` the wait for the last answer after it (0 where the report does not say).
     `latency_seconds` is what the report prints, also where it had failures. None: it does not say;
     of `url` and `policy` the defaults stand for that.

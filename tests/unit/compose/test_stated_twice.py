@@ -54,6 +54,13 @@ def test_every_image_is_pinned_to_a_version() -> None:
         assert re.search(r":v?\d+\.\d+\.\d+\}$", image), image
 
 
+def test_the_page_on_compatibility_has_every_image() -> None:
+    page = (paths.ROOT / "docs" / "compatibility.md").read_text()
+    images = {k: v for k, v in dotenv_values(paths.ENV_EXAMPLE).items() if k.endswith("_IMAGE")}
+    assert len(images) >= 6
+    assert [image for image in images.values() if f"`{image}`" not in page] == []
+
+
 def test_ports_are_published_on_the_bind_address_alone() -> None:
     # The broker asks for no password: it is published on loopback, whatever the bind address is.
     addresses = {"redis": "127.0.0.1:"}
