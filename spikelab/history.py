@@ -101,17 +101,23 @@ def write_owed(influxdb: InfluxDB) -> None:
 
 def rebuild(influxdb: InfluxDB) -> tuple[int, int]:
     """Writes the history of all ended runs under results/ again, over what is there; returns the
-    numbers of runs and of points. Imported runs have none.
+    numbers of runs and of points. Imported runs have none. A run that InfluxDB refuses is named in
+    a warning.
 
-    Raises LabError when InfluxDB does not take it.
+    Raises LabError when InfluxDB does not answer.
     """
     influxdb.create_database()
     said = _confidences()
-    points = [
-        _write_run(record, influxdb, said.get(record.testid))
-        for record in RunRecord.read_all()
-        if record.ended and not record.imported
-    ]
+    points = []
+    for record in RunRecord.read_all():
+        if record.imported or not record.ended:
+            continue
+        try:
+            points.append(_write_run(record, influxdb, said.get(record.testid)))
+        except LabError as error:
+            # Raises where it no longer answers.
+            influxdb.create_database()
+            warn(f"{record.testid}: {error}")
     return len(points), sum(points)
 
 
@@ -127,10 +133,11 @@ def _write_run(record: RunRecord, influxdb: InfluxDB, confidence: str | None = N
         *(series_lines(record, drawn) if drawn else ()),
         *_phase_lines(record),
     ]
-    influxdb.write("\n".join(lines))
+    # First: a point that is refused must not leave a phase open.
     ended = [] if record.steps else _cut_off_lines(record, influxdb)
     if ended:
         influxdb.write("\n".join(ended))
+    influxdb.write("\n".join(lines))
     (record.folder / OWED).unlink(missing_ok=True)
     return len(lines) + len(ended)
 
@@ -230,21 +237,19 @@ def step_line(record: RunRecord, step: Step) -> str:
 
 
 def series_lines(record: RunRecord, drawn: Series) -> list[str]:
-    """Points by the time since the load began; each is of the time until the next one."""
+    """Points by the time since the load began; each is of the time until the next one. While
+    Prometheus was away there is none: InfluxDB refuses a point without a field."""
     tags = _tags(record)
-    fields = {
-        signal.name: signal.name + ("_seconds" if signal.unit is Unit.SECONDS else "")
+    columns = {
+        signal.name + ("_seconds" if signal.unit is Unit.SECONDS else ""): drawn.of(signal)
         for signal in LOAD
     }
-    return [
-        line(
-            "run_series",
-            tags,
-            {field: drawn.points[name][place] for name, field in fields.items()},
-            seconds * 1000,
-        )
-        for place, seconds in enumerate(drawn.seconds)
-    ]
+    lines = []
+    for place, seconds in enumerate(drawn.seconds):
+        fields = {name: values[place] for name, values in columns.items()}
+        if any(value is not None for value in fields.values()):
+            lines.append(line("run_series", tags, fields, seconds * 1000))
+    return lines
 
 
 def _tags(record: RunRecord) -> dict[str, str]:
@@ -288,11 +293,11 @@ def _latencies(latency: Latency) -> Fields:
 def _phase_lines(record: RunRecord) -> list[str]:
     """The points of the phases of a measured run, which overwrite what its driver wrote while they
     happened; none where its files cannot be read."""
-    if not record.steps:
+    driver = next((driver for driver in DRIVERS if driver.name == record.driver), None)
+    if not record.steps or driver is None:
         return []
-    with suppress(OSError, ValueError, KeyError, TypeError, LabError):
+    with suppress(OSError, ValueError, KeyError, TypeError, ArithmeticError, LabError):
         phases = _phases(record)
-        driver = next(driver for driver in DRIVERS if driver.name == record.driver)
         happened = driver.read_summary(record.folder, phases)
         spike = any(step.start_spread_seconds is not None for step in record.steps)
         return [

@@ -310,10 +310,9 @@ def _of_plan(
 
 def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoReturn:
     """Keeps, shows and reports the comparisons; ends with the worst verdict."""
-    influxdb = current().endpoints().influxdb
-    for record in records:
-        path = record.save()
-        if influxdb:
+    saved = [(record, record.save()) for record in records]
+    for record, path in saved:
+        if record.confidence and (influxdb := current().endpoints().influxdb):
             write_confidence(record, InfluxDB(influxdb))
         output.show_comparison(record)
         out.print(f"comparison {paths.shown(path)}")

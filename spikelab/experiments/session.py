@@ -254,8 +254,8 @@ class ExperimentSession:
         if not any(cell is known for known in self.state.cells):
             self.state.cells.append(cell)
         self._stores.require()
-        run = self._run_of(cell)
         self._rest()
+        run = self._run_of(cell)
         self._announce(run.testid)
         # Before it starts: a lab that is killed in it leaves the attempt behind.
         cell.attempts.append(run.testid)

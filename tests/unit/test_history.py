@@ -27,6 +27,7 @@ from spikelab.history import (
 from spikelab.plans.model import Phase
 from spikelab.results.comparison import ComparisonRecord, Result, Side
 from spikelab.results.run import Errors, Latency, RunRecord, Step, TargetRecord
+from spikelab.series import Series
 from spikelab.settings import load_target_declaration
 from spikelab.stores import InfluxDB
 from tests.support.http_server import Server
@@ -325,3 +326,27 @@ def test_an_age_of_more_nanoseconds_than_influxdb_counts_is_refused(text: str) -
 def test_an_invalid_age_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="must be an age"):
         require_age(text)
+
+
+def test_seconds_without_a_figure_are_no_points(
+    results: Path, influxdb: InfluxDB, server: Server
+) -> None:
+    run = measured()
+    # As after a Prometheus that was away, and from a lab that kept fewer signals.
+    points = {"good_rate": [5.0, None, 7.0], "users": [1.0, None, None]}
+    Series(testid=run.testid, begun=START, step_seconds=1, points=points).save()
+    write_history(run, influxdb)
+    series = [point for point in server.points if point.startswith("run_series,")]
+    assert [point.rsplit(" ", 2)[1:] for point in series] == [
+        ["good_rate=5.0,users=1.0", "0"],
+        ["good_rate=7.0", "2000"],
+    ]
+    assert not (run.folder / OWED).exists()
+
+
+def test_a_run_of_an_unknown_driver_has_its_points_without_phases(
+    results: Path, influxdb: InfluxDB, server: Server
+) -> None:
+    measured(driver="gatling")
+    assert rebuild(influxdb) == (1, 2)
+    assert events(server.points) == []
