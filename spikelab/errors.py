@@ -3,6 +3,7 @@
 import signal
 from collections.abc import Iterable
 from difflib import get_close_matches
+from typing import NoReturn
 
 EXIT_OK = 0
 EXIT_FAILED = 1
@@ -13,6 +14,16 @@ EXIT_INTERRUPTED = 130
 
 # Ctrl-C, a stop from outside, a closed terminal: all end the lab in order.
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def stop_on_end_signals() -> None:
+    """From here on each of them raises KeyboardInterrupt, as Ctrl-C does."""
+    for number in END_SIGNALS:
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(*_: object) -> NoReturn:
+    raise KeyboardInterrupt
 
 
 class LabError(Exception):

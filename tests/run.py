@@ -1,6 +1,6 @@
 """./lab test: linters, then the tests of every part; installs and builds what they need.
 
-`python -m tests.run [--fast] [PYTEST…]` does the same.
+`python -m tests.run [--fast] [--] [PYTEST…]` does the same.
 """
 
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from spikelab import paths
 from spikelab.console import err, say
-from spikelab.errors import EXIT_FAILED, EXIT_INTERRUPTED, LabError
+from spikelab.errors import EXIT_FAILED, EXIT_INTERRUPTED, LabError, stop_on_end_signals
 from spikelab.stack.programs import ensure_built, ensure_packages, locust_program
 
 _LOCK = paths.REQUIREMENTS / "dev.lock"
@@ -206,9 +206,11 @@ SLOW_CHECKS: list[Callable[[], None]] = [_target_tests, _types, _rule_tests, _go
 
 def main() -> int:
     """The exit code; what cannot be installed, and a check that fails, is one line."""
+    stop_on_end_signals()
     fast, arguments = sys.argv[1:2] == ["--fast"], sys.argv[1:]
+    arguments = arguments[fast:]
     try:
-        return run(fast, arguments[fast:])
+        return run(fast, arguments[arguments[:1] == ["--"] :])
     except LabError as error:
         message, code = str(error), error.exit_code
     except OSError as error:

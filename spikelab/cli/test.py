@@ -19,5 +19,5 @@ def test(
 ) -> None:
     """Run linters and all tests; installs and builds what they need."""
     os.chdir(paths.ROOT)
-    script = ["-m", "tests.run", *(["--fast"] if fast else [])]
+    script = ["-m", "tests.run", *(["--fast"] if fast else []), "--"]
     os.execv(sys.executable, [sys.executable, *script, *(arguments or [])])

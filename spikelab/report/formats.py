@@ -1,41 +1,29 @@
-"""Reports: a run, a sweep, a capacity search or a comparison as one HTML page, Markdown, CSV or
-JUnit XML. They read the results folder alone, never a store.
+"""Reports: a run, a sweep, a capacity search or a comparison as one HTML page (report/page),
+Markdown, CSV or JUnit XML. They read the results folder alone, never a store.
 
-The page needs nothing beside it: no script, no request, no font. Markdown is short enough for the
-summary of a CI job. CSV has the form that Apache Otava's importer reads (docs/report.md): Otava
-converts every column that it is told to read as a metric, so a run that is no result has no row,
-and what was not measured is empty. JUnit XML has a test case for each objective of each step: a
-missed one is a failure; a step that decided nothing, or a run that was not made, is skipped, as it
-is no fault of the service; a run that is no result is an error, unless another one of its cell is
-a result.
-
-Importing this loads matplotlib and Jinja2: commands do so when a report is made.
+Markdown is short enough for the summary of a CI job. CSV has the form that Apache Otava's importer
+reads (docs/report.md): Otava converts every column that it is told to read as a metric, so a run
+that is no result has no row, and what was not measured is empty. JUnit XML has a test case for each
+objective of each step: a missed one is a failure; a step that decided nothing, or a run that was
+not made, is skipped, as it is no fault of the service; a run that is no result is an error, unless
+another one of its cell is a result.
 """
 
 import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from functools import cache
 from io import StringIO
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
-from markupsafe import Markup
 
-from spikelab.prediction.check import predicted_rates
-from spikelab.report.content import Content, capacity_of, content
-from spikelab.report.experiment_figures import by_cell, comparison, over_rate, predicted, search
-from spikelab.report.run_figures import errors_by_class, over_time, percentiles
+from spikelab.report.content import Content, content
 from spikelab.report.sentences import SIGNS
-from spikelab.report.steps import ObjectiveCheck, checks, curves, name_of_step
-from spikelab.report.style import Figure
-from spikelab.report.tables import Table, meaning_of
+from spikelab.report.steps import ObjectiveCheck, checks, name_of_step
+from spikelab.report.tables import Table
 from spikelab.results.files import write_whole
 from spikelab.results.lookup import Subject, find
 from spikelab.results.run import RunRecord, Step, Totals
-from spikelab.series import load_series
 
 FILE = "report.html"
 # Format to file name, where none is given.
@@ -56,74 +44,6 @@ def write_report(name: str) -> Path:
 def rendered(subject: Subject, format_name: str) -> str:
     """A report in one of `FORMATS`."""
     return _WRITERS[format_name](subject)
-
-
-_FOLDER = Path(__file__).parent / "templates"
-
-
-def html(subject: Subject) -> str:
-    """The whole page. Everything from records is escaped; figures are our own SVG."""
-    report = content(subject)
-    meaning, sign = SIGNS[report.word]
-    return _template().render(
-        report=report,
-        meaning=meaning,
-        sign=sign,
-        meaning_of=meaning_of,
-        figures=[(figure, Markup(figure.svg)) for figure in figures(subject)],
-        css=Markup((_FOLDER / "page.css").read_text(encoding="utf-8")),
-    )
-
-
-@cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("page.html.j2")
-
-
-def figures(subject: Subject) -> list[Figure]:
-    """What is drawn of it, in order."""
-    if subject.comparison:
-        return comparison(subject.comparison)
-    if not subject.records:
-        return []
-    if answer := capacity_of(subject):
-        # The search itself, without the overload after it.
-        steps = {step.testid for step in answer.steps}
-        searched = tuple(record for record in subject.records if record.testid in steps)
-        return [*search(answer), *_of_runs(replace(subject, records=searched))]
-    if subject.kind == "run":
-        return _of_run(subject)
-    return _of_runs(subject)
-
-
-def _of_runs(subject: Subject) -> list[Figure]:
-    found = curves(subject.records)
-    if found and found.several_rates:
-        steps = {
-            name: [step for repeats in rates.values() for step in repeats]
-            for name, rates in found.rates.items()
-        }
-        drawn = over_rate(steps, subject.slo, predicted_rates(subject.records))
-    else:
-        drawn = by_cell(subject.records, subject.slo)
-    drawn += predicted(subject.records)
-    errors = errors_by_class(subject.steps)
-    return [*drawn, errors] if errors else drawn
-
-
-def _of_run(subject: Subject) -> list[Figure]:
-    (record,) = subject.records
-    series = load_series(subject.folder)
-    drawn = over_time(record, series) if series else []
-    more = (percentiles(record.steps), errors_by_class(record.steps))
-    return [*drawn, *(figure for figure in more if figure)]
 
 
 _MOST_ROWS = 60
@@ -345,8 +265,15 @@ def _junit_safe(text: str) -> str:
     return _NOT_IN_XML.sub("\ufffd", text)
 
 
+def _html(subject: Subject) -> str:
+    # Matplotlib, behind its figures, takes a while to load and may be missing.
+    from spikelab.report.page import html  # noqa: PLC0415
+
+    return html(subject)
+
+
 _WRITERS: dict[str, Callable[[Subject], str]] = {
-    "html": html,
+    "html": _html,
     "md": markdown,
     "csv": rows_of,
     "junit": junit,
