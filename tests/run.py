@@ -135,6 +135,8 @@ def _target_tests() -> None:
             "test",
             # Short tests: what the second compiler costs does not come back.
             "-DargLine=-XX:TieredStopAtLevel=1",
+            # As pytest's: a busy machine can spoil what is timed, and a fault comes back.
+            "-Dsurefire.rerunFailingTestsCount=1",
             f"-DbuildDirectory={paths.BUILD / 'spring-tomcat-test'}",
         ],
         paths.TARGET,
