@@ -1,6 +1,7 @@
 package io.spikelab.tomcat;
 
 import java.io.IOException;
+import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.concurrent.TimeUnit;
@@ -13,12 +14,16 @@ final class RedisServer implements AutoCloseable {
 
     static final String STREAM = "spikelab:revocations";
 
+    /** Ends what hangs; far more than a start takes, also on a busy machine. */
+    private static final Duration LIMIT = Duration.ofMinutes(2);
+
+    private final Path output = Files.createTempFile("redis", ".out");
     private final int port;
     private Process process;
 
     /** Only takes a port. */
     RedisServer() throws IOException {
-        port = TargetProcess.freePort();
+        port = FreePorts.take();
     }
 
     static RedisServer started() throws IOException, InterruptedException {
@@ -30,7 +35,7 @@ final class RedisServer implements AutoCloseable {
     void start() throws IOException, InterruptedException {
         ProcessBuilder builder = new ProcessBuilder("redis-server", "--port", String.valueOf(port), "--bind",
                 "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", Path.of("").toAbsolutePath().toString());
-        builder.redirectErrorStream(true).redirectOutput(ProcessBuilder.Redirect.DISCARD);
+        builder.redirectErrorStream(true).redirectOutput(output.toFile());
         try {
             process = builder.start();
         } catch (IOException absent) {
@@ -40,19 +45,27 @@ final class RedisServer implements AutoCloseable {
         awaitAnswer();
     }
 
-    private void awaitAnswer() throws InterruptedException {
-        long deadline = System.nanoTime() + Duration.ofSeconds(10).toNanos();
+    private void awaitAnswer() throws IOException, InterruptedException {
+        long deadline = System.nanoTime() + LIMIT.toNanos();
         while (true) {
             try (Jedis client = client()) {
                 client.ping();
                 return;
             } catch (JedisConnectionException notYet) {
-                if (!process.isAlive() || System.nanoTime() > deadline) {
-                    throw new IllegalStateException("redis-server does not answer on port " + port, notYet);
+                if (!process.isAlive()) {
+                    throw new IllegalStateException("redis-server ended: " + said(), notYet);
+                }
+                if (System.nanoTime() > deadline) {
+                    throw new IllegalStateException("redis-server does not answer on port " + port + ": " + said(),
+                            notYet);
                 }
                 Thread.sleep(20);
             }
         }
+    }
+
+    private String said() throws IOException {
+        return Files.readString(output);
     }
 
     Jedis client() {
@@ -93,5 +106,6 @@ final class RedisServer implements AutoCloseable {
         if (process != null) {
             process.destroyForcibly();
         }
+        output.toFile().delete();
     }
 }

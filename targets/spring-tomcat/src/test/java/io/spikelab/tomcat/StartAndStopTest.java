@@ -43,7 +43,7 @@ class StartAndStopTest {
 
     @Test
     void stopsWithinTwoSecondsAlthoughStaleRequestsAreQueued() throws Exception {
-        int port = TargetProcess.freePort();
+        int port = FreePorts.take();
         Map<String, String> environment = Map.of("TARGET_PORT", String.valueOf(port), "TARGET_MANAGEMENT_PORT", "0",
                 "TOMCAT_MAX_THREADS", "2", "TARGET_HELLO_DELAY_MS", "60000");
         try (TargetProcess target = new TargetProcess(environment)) {

@@ -2,7 +2,6 @@ package io.spikelab.tomcat;
 
 import java.io.File;
 import java.io.IOException;
-import java.net.ServerSocket;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -36,8 +35,8 @@ final class TargetProcess extends TargetClient {
     /** Starts on ports of its own, with the settings given beside them. */
     static TargetProcess onFreePorts(Map<String, String> settings) throws IOException {
         Map<String, String> environment = new HashMap<>(settings);
-        environment.put("TARGET_PORT", String.valueOf(freePort()));
-        environment.put("TARGET_MANAGEMENT_PORT", String.valueOf(freePort()));
+        environment.put("TARGET_PORT", String.valueOf(FreePorts.take()));
+        environment.put("TARGET_MANAGEMENT_PORT", String.valueOf(FreePorts.take()));
         return new TargetProcess(environment);
     }
 
@@ -49,12 +48,6 @@ final class TargetProcess extends TargetClient {
     @Override
     int managementPort() {
         return Integer.parseInt(environment.get("TARGET_MANAGEMENT_PORT"));
-    }
-
-    static int freePort() throws IOException {
-        try (ServerSocket socket = new ServerSocket(0)) {
-            return socket.getLocalPort();
-        }
     }
 
     /** Waits for the line that says that the target listens. */
