@@ -3,6 +3,7 @@
 A step is made from the summary of one phase, so several drivers' figures would be merged there.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +19,11 @@ from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
 from spikelab.history import write_phases
 from spikelab.judge import generator_limited, judge_step, spoiled
+from spikelab.objectives import QUANTILES
 from spikelab.plans.model import Phase, Plan
-from spikelab.results.run import RunRecord, Step, StepGenerator, Wave
+from spikelab.results.run import Latency, RunRecord, Step, StepGenerator, Wave
 from spikelab.stack.base import REPLICA
+from spikelab.statistics.distribution import Distribution
 from spikelab.stores import SETTLE_SECONDS, InfluxDB, gaps, settle
 from spikelab.target import ConnectionCapacity, TargetView, fill_resources
 
@@ -178,12 +181,19 @@ def build_step(
     drain = max(0.0, taken - window - phase.jitter_seconds)
     length = window + drain
     counted = {name: value for name, value in happened if name in Step.model_fields}
+    if happened.latency is not None:
+        due = happened.requests + happened.dropped
+        counted["latency_seconds"] = percentiles(happened.latency)
+        counted["latency_with_failures_seconds"] = percentiles(happened.latency, due)
     measured = {
         "started": started,
         "ended": started + timedelta(seconds=taken),
         "started_rate": _rate(happened.requests, window),
         "achieved_rate": _rate(happened.completed, length),
         "goodput": _rate(_within_slo(happened), length if plan.spike else window),
+        "completed_rate": None
+        if happened.completed_in_window is None
+        else _rate(happened.completed_in_window, window),
         "drain_seconds": round(drain, 3),
         "start_spread_seconds": happened.start_spread_seconds if plan.spike else None,
     }
@@ -195,6 +205,13 @@ def build_step(
         "slo": plan.slo if phase.slo is None else phase.slo,
     }
     return Step(**{**counted, **measured, **asked}, verdict="inconclusive")
+
+
+def percentiles(latency: Distribution, of: int | None = None) -> Latency:
+    """In seconds, of good answers, or of so many requests, those without one infinite (None)."""
+    found = {key: latency.percentile_seconds(share, of) for key, share in QUANTILES.items()}
+    finite = {key: round(s, 9) for key, s in found.items() if math.isfinite(s)}
+    return Latency(**finite)
 
 
 def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> None:

@@ -14,10 +14,11 @@ from spikelab.machine import Cores
 from spikelab.plans.model import DriverName, Phase, Plan
 from spikelab.plans.parameters import PROXY_PREFIX
 from spikelab.results.experiment import CellState
-from spikelab.results.run import Errors, Latency
+from spikelab.results.run import Errors, Latency, LatencyParts, Lateness
 from spikelab.settings import Endpoints, SettingValue
 from spikelab.stack.base import DriverCommand, Runtime
 from spikelab.stack.builds import TargetBuild
+from spikelab.statistics.distribution import Distribution
 from spikelab.stores import InfluxDB, Prometheus, Stores
 
 
@@ -94,11 +95,13 @@ def resolved_url(url: str | None, seen: Endpoints) -> str:
 
 
 class PhaseSummary(BaseModel):
-    """Exact counts, and the driver's own exact percentiles; durations in seconds.
+    """Exact counts, and the distribution of response times; durations in seconds.
 
     `requests` begun, `completed` answers of any kind, `failures` those without a good answer.
     `begun`: when the phase's event begins. `started`, `ended`: first start and last answer; where
-    nothing was started both are `begun`. `slow`, `late_answers`: as in `results.run.Step`.
+    nothing was started both are `begun`. `latency`: of good answers, as are its mean and its parts.
+    `completed_in_window`: answers of any kind before the end of the phase (and its jitter); None of
+    a spike. `slow`, `late_answers`, `lateness`: as in `results.run.Step`.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -109,14 +112,20 @@ class PhaseSummary(BaseModel):
     ended: datetime
     requests: int
     completed: int
+    completed_in_window: int | None = None
     failures: int
     dropped: int
     errors: Errors
     slow: dict[str, int]
     late_answers: int | None
-    latency_seconds: Latency
+    # Optional until both drivers give it; then `latency_seconds` and its like go.
+    latency: Distribution | None = None
+    latency_seconds: Latency = Latency()
     latency_mean_seconds: float | None
-    latency_with_failures_seconds: Latency
+    latency_parts_seconds: LatencyParts | None = None
+    latency_with_failures_seconds: Latency = Latency()
+    http_req_duration_seconds: Latency | None = None
+    lateness: Lateness | None = None
     start_spread_seconds: float | None
     response_bytes_mean: float | None
 

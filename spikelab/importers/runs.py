@@ -231,6 +231,7 @@ def build_record(
         experiment=earlier.experiment if earlier else None,
         target=TargetRecord(url=report.url, settings={}, effective={}, runtime=None),
         connections=Connections(policy=report.policy),
+        latency_basis="report",
         steps=[step],
         generator=Generator(versions={imported.format: report.version} if report.version else {}),
         host=Host(kernel="", cpus=0, limits={}),

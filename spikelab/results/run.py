@@ -9,20 +9,24 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from spikelab.objectives import ObjectiveText, Verdict
+from spikelab.objectives import QUANTILES, ObjectiveText, Verdict
 from spikelab.results.files import Count, Moment, Part, ResultFile
 
 Scalar = str | int | float | bool
 
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 # The label of a run that `./lab import` has read from another tool's report.
 IMPORTED = "imported"
 ConnectionPolicy = Literal["keep-alive", "close"]
+# What a record's latencies are. "response time": from the moment a request was due (open loop) or
+# begun (closed loop, spike) to its last byte. "http_req_duration": k6's own, of its last hop,
+# without connecting. "request": Locust's own. "report": what another tool printed.
+LatencyBasis = Literal["response time", "http_req_duration", "request", "report"]
 ERROR_CLASSES = (
     "dial_timeout",
     "request_timeout",
@@ -47,6 +51,29 @@ class Latency(Part):
     p99: float | None = None
     p99_9: float | None = None
     max: float | None = None
+
+
+class LatencyParts(Part):
+    """Means over good answers in seconds, which are disjoint and add up to the mean response time;
+    null: the driver cannot tell this part from the next one."""
+
+    lateness: Annotated[
+        float | None, Field(description="from the moment it was due until the driver began it")
+    ] = None
+    waiting_for_connection: float | None = None
+    connecting: float | None = None
+    tls: float | None = None
+    sending: float | None = None
+    waiting: Annotated[float | None, Field(description="for the first byte")] = None
+    receiving: float | None = None
+
+
+class Lateness(Part):
+    """How late the driver itself was, in seconds."""
+
+    p50: float
+    p99: float
+    max: float
 
 
 class Errors(Part):
@@ -107,6 +134,10 @@ class Step(Part):
         float | None, Field(description="begun / window; null when all began in one moment")
     ]
     achieved_rate: Annotated[float | None, Field(description="completed / (window + drain)")]
+    completed_rate: Annotated[
+        float | None,
+        Field(description="completed before the window's end / window; null of a spike"),
+    ] = None
     goodput: Annotated[
         float | None,
         Field(
@@ -123,6 +154,10 @@ class Step(Part):
         dict[str, Count],
         Field(description="good answers that missed an objective's latency limit, by objective"),
     ] = {}
+    misses: Annotated[
+        dict[str, Count],
+        Field(description="failed, dropped and slow requests, by objective"),
+    ] = {}
     late_answers: Annotated[
         Count | None,
         Field(
@@ -131,13 +166,27 @@ class Step(Part):
         ),
     ] = None
     response_bytes_mean: float | None
-    latency_seconds: Latency
+    latency_seconds: Annotated[Latency, Field(description="of good answers")]
     latency_mean_seconds: Annotated[float | None, Field(description="of good answers")] = None
+    latency_parts_seconds: LatencyParts | None = None
+    lateness: Annotated[Lateness | None, Field(description="of the driver; null: not measured")] = (
+        None
+    )
+    http_req_duration_seconds: Annotated[
+        Latency | None,
+        Field(description="k6's own figure of good answers: sending, waiting and receiving"),
+    ] = None
     server_mean_seconds: Annotated[
         float | None,
         Field(description="by the target's own timer, which a request in the worker queue awaits"),
     ] = None
-    latency_with_failures_seconds: Latency
+    latency_with_failures_seconds: Annotated[
+        Latency,
+        Field(
+            description="of all requests that were due: failed and dropped ones are infinite "
+            "(schema 1: of those that were begun)"
+        ),
+    ]
     drain_seconds: float
     start_spread_seconds: Annotated[
         float | None, Field(description="between the first and the last start of a spike's users")
@@ -162,6 +211,7 @@ class Step(Part):
         Field(description="the objectives that it was judged by"),
     ] = []
     verdict: Verdict
+    why: Annotated[str, Field(description="of a verdict that is not pass")] = ""
 
     @property
     def good(self) -> int:
@@ -304,6 +354,9 @@ class RunRecord(ResultFile):
     prediction: Annotated[
         Prediction | None, Field(description="of a spike on the lab's own target")
     ] = None
+    latency_basis: Annotated[LatencyBasis, Field(description="which figure its latencies are")] = (
+        "response time"
+    )
     predicted_rate: Annotated[
         float | None,
         Field(description="requests/s of a rate plan that the target's worker threads can answer"),
@@ -311,6 +364,12 @@ class RunRecord(ResultFile):
     steps: list[Step] = []
     generator: Generator = Generator()
     host: Host
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_schema_1(cls, data: Any) -> Any:
+        """A record of schema 1 as one of schema 2."""
+        return upgraded(data) if isinstance(data, dict) and data.get("schema") == 1 else data
 
     @property
     def variant(self) -> str:
@@ -321,6 +380,29 @@ class RunRecord(ResultFile):
     def imported(self) -> bool:
         """Whether another tool made the load."""
         return IMPORTED in self.labels
+
+
+def upgraded(record: dict[str, Any]) -> dict[str, Any]:
+    """A record of schema 1 as one of schema 2: its latencies were the driver's own, and those with
+    failures were of the requests that were begun."""
+    if IMPORTED in (record.get("labels") or {}):
+        basis: LatencyBasis = "report"
+    else:
+        basis = "request" if record.get("driver") == "locust" else "http_req_duration"
+    steps = [_of_all_due(step) if step.get("dropped") else step for step in record["steps"]]
+    return {**record, "schema": SCHEMA_VERSION, "latency_basis": basis, "steps": steps}
+
+
+def _of_all_due(step: dict[str, Any]) -> dict[str, Any]:
+    """The next higher percentile that is known stands for one that the dropped requests moved."""
+    known: dict[str, Any] = step["latency_with_failures_seconds"]
+    due = step["requests"] + step["dropped"]
+    moved: dict[str, Any] = {}
+    for key, share in QUANTILES.items():
+        rank = math.ceil(share * due)
+        above = [k for k, s in QUANTILES.items() if rank <= s * step["requests"]]
+        moved[key] = known.get(above[0]) if above else None
+    return {**step, "latency_with_failures_seconds": moved}
 
 
 @dataclass(frozen=True)

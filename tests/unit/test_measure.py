@@ -8,6 +8,7 @@ from pydantic import ValidationError
 
 from spikelab.measure import build_step
 from spikelab.plans.model import Plan
+from spikelab.statistics.distribution import Distribution
 from tests.support.records import START, plain_summary
 
 
@@ -66,3 +67,25 @@ def test_jitter_that_cannot_be_is_refused(phase: dict[str, Any], driver: str, sa
                 "phases": [given],
             }
         )
+
+
+def test_percentiles_come_from_the_distribution_and_count_every_request_that_was_due() -> None:
+    """One dropped request of 10,000 is one rank of 10,000, not the next percentile printed."""
+    times = [0.050 + i * 1e-6 for i in range(9_000)] + [0.154 + i * 1e-6 for i in range(999)]
+    one = plan(value=1000)
+    happened = plain_summary(requests=9_999, dropped=1, latency=Distribution.of(times))
+    step = build_step(one.phases[0], happened, one, None, 1)
+    assert step.latency_seconds.p50 == pytest.approx(0.055, rel=0.001)
+    assert step.latency_with_failures_seconds.p50 == pytest.approx(0.055, rel=0.001)
+    p99 = step.latency_seconds.p99
+    assert step.latency_with_failures_seconds.p99 == pytest.approx(p99, rel=0.001)
+    assert step.latency_with_failures_seconds.max is None
+
+
+def test_completed_rate_is_of_answers_before_the_window_s_end() -> None:
+    """One answer that is 2.9 s late has no share in it, nor takes any from the others."""
+    one = plan()
+    happened = plain_summary(12.9, completed=1000, completed_in_window=999)
+    step = build_step(one.phases[0], happened, one, None, 1)
+    assert step.completed_rate == 99.9
+    assert step.achieved_rate == pytest.approx(1000 / 12.9, abs=0.001)
