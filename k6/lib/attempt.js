@@ -19,6 +19,21 @@ const slow = new Counter('slow');
 // The phase in which this user has shown a wrong answer.
 let shown = '';
 
+// Whether k6's own metrics have been told which statuses this user expects.
+let told = false;
+
+// k6 counts a failure (`http_req_failed`, `expected_response`) where the lab does.
+function tellExpected(ranges) {
+  http.setResponseCallback(http.expectedStatuses(...ranges.map(([min, max]) => ({ min, max }))));
+  told = true;
+}
+
+// The codes from 1400 on are statuses, which the plan may expect.
+function isGood({ status, error_code: code }, ranges) {
+  if (code !== 0 && code !== 1000 + status) return false;
+  return ranges.some(([least, most]) => status >= least && status <= most);
+}
+
 // k6's error codes of requests without an answer; all its codes are in its documentation.
 function errorClass({ status, error_code: code }) {
   if (status >= 500) return 'http_5xx';
@@ -33,6 +48,13 @@ function errorClass({ status, error_code: code }) {
   }
 }
 
+// An answer of no class of its own, such as a redirect, is an answer all the same.
+function countFailure(response) {
+  const tags = { class: errorClass(response) };
+  if (tags.class === 'other' && response.status > 0 && response.error_code === 0) tags.answered = 'true';
+  failures.add(1, tags);
+}
+
 function countSlow(ms, limits) {
   for (const limit of limits) {
     if (ms > limit.ms || (ms === limit.ms && !limit.inclusive)) slow.add(1, limit.tags);
@@ -41,22 +63,23 @@ function countSlow(ms, limits) {
 
 // Returns whether the answer was a good one.
 function record(response, request) {
-  const good = response.status >= 200 && response.status < 400 && response.error_code === 0;
+  const good = isGood(response, request.expect);
   success.add(good);
   const ms = good ? response.timings.duration : FAILED_MS;
   latencyWithFailures.add(ms);
   if (ms >= request.slow_ms && good) countSlow(ms, request.limits);
-  if (!good) failures.add(1, { class: errorClass(response) });
+  if (!good) countFailure(response);
   const length = Number(response.headers['Content-Length']);
   if (length >= 0) answerBytes.add(length);
   return good;
 }
 
 // One line for whoever reads k6's log; the lab takes a sample of wrong answers from there.
-function show({ status, body }) {
-  if (status < 400 || !body || shown === __ENV.PHASE) return;
+function show({ status, body, headers }) {
+  const text = body || (headers.Location && `Location: ${headers.Location}`);
+  if (!status || !text || shown === __ENV.PHASE) return;
   shown = __ENV.PHASE;
-  const sample = { phase: shown, status, body: body.slice(0, 200) };
+  const sample = { phase: shown, status, body: text.slice(0, 200) };
   console.warn(`spikelab-body ${JSON.stringify(sample)}`);
 }
 
@@ -68,6 +91,7 @@ export const isSample = ({ one_user_in: n }) => __VU % n === 0;
  * a good answer had come (ms of the run), 0 without one.
  */
 export function attempt(request, epoch) {
+  if (!told) tellExpected(request.expect);
   const sample = isSample(request);
   const params = sample ? { ...request.params, responseType: 'text' } : request.params;
   attemptStarted.add(Date.now() - epoch);
@@ -77,7 +101,7 @@ export function attempt(request, epoch) {
   const good = record(response, request);
   const ended = Date.now() - epoch;
   attemptEnded.add(ended);
-  if (sample) show(response);
+  if (sample && !good) show(response);
   return good ? ended : 0;
 }
 

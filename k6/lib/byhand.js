@@ -6,6 +6,7 @@ const DEFAULTS = {
   INFLUXDB_URL: 'http://127.0.0.1:8086',
   REQUEST_PATH: '/hello',
   TIMEOUT: '60s',
+  EXPECT: '2xx',
   SLO: 'success >= 99.9%',
 };
 
@@ -91,7 +92,9 @@ export function byHand(script) {
   return {
     testid: __ENV.TESTID || newTestid(script.name),
     target: { url: setting('BASE_URL').replace(/\/$/, '') },
-    request: { method: 'GET', path, headers: {}, body: null, timeout, keep_alive: true },
+    request: {
+      method: 'GET', path, headers: {}, body: null, timeout, keep_alive: true, expect: list(setting('EXPECT')),
+    },
     phases: phases(script, setting),
     slo: list(setting('SLO')),
     // Empty: nowhere.

@@ -14,6 +14,7 @@ const SUMMARY = [
   'attempt_ended{scenario:NAME}',
   'answer_bytes{scenario:NAME}',
   ...ERROR_CLASSES.map((name) => `failures{scenario:NAME,class:${name}}`),
+  'failures{scenario:NAME,answered:true}',
 ];
 
 // Wrong answers that a phase shows, by as many of its users.
@@ -53,6 +54,7 @@ export const optionsOf = (plan) => ({
   thresholds: Object.assign({}, ...plan.phases.map(thresholds)),
   noConnectionReuse: !plan.request.keep_alive,
   discardResponseBodies: true,
+  maxRedirects: 0, // the load stays on the target
   tags: { testid: plan.testid },
   // Without `url` and `error`: both can differ for every request (ports in the text).
   systemTags: ['scenario', 'name', 'method', 'status', 'proto', 'expected_response', 'error_code'],
@@ -71,6 +73,7 @@ export function requestOf({ target, request }, phase, headers) {
       tags: { name: request.path.split('?')[0] },
       timeout: phase.timeout_ms,
     },
+    expect: request.expect_ranges,
     one_user_in: Math.ceil(mostUsers(phase) / BODIES),
     ...(limits.length && { slow_ms: limits[0].ms, limits }),
     ...lateFrom(phase, limits),

@@ -4,6 +4,7 @@ import { byHand } from './byhand.js';
 import { milliseconds } from './duration.js';
 
 const SCHEMA = 1;
+const STATUSES = /^(?:([2-5])xx|[2-5]\d\d)$/;
 const WITH_BODY = ['POST', 'PUT', 'PATCH'];
 
 function planIn(path) {
@@ -75,6 +76,13 @@ function body({ body_bytes: bytes }, request) {
   return { method, body: generated ? 'x'.repeat(bytes) : request.body || '' };
 }
 
+// The lowest and the highest status of what a plan expects: 302 or "2xx".
+function statuses(text) {
+  const match = STATUSES.exec(text);
+  if (!match) throw new Error(`expect "${text}": give statuses of good answers, such as 2xx or 302 (EXPECT=…)`);
+  return match[1] ? [Number(`${match[1]}00`), Number(`${match[1]}99`)] : [Number(text), Number(text)];
+}
+
 function requestTimeout({ timeout }) {
   const ms = milliseconds(timeout);
   if (!(ms > 0)) throw new Error('request timeout: give one above 0s (TIMEOUT=…)');
@@ -142,10 +150,14 @@ export function readPlan(script) {
   checkNames(plan.phases, script);
   const phases = plan.phases.map((phase) => complete(phase, plan, script));
   phases.sort((one, other) => one.starts_ms - other.starts_ms);
-  const { keep_alive: kept = true } = plan.request;
+  const { keep_alive: kept = true, expect = ['2xx'] } = plan.request;
   return {
     ...plan,
-    request: { ...plan.request, keep_alive: kept && !script.new_connections },
+    request: {
+      ...plan.request,
+      keep_alive: kept && !script.new_connections,
+      expect_ranges: expect.map(statuses),
+    },
     phases: withStartingRates(phases),
   };
 }

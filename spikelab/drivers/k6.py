@@ -193,13 +193,14 @@ def _phase(metrics: Metrics, name: str, epoch_ms: float, begun_ms: float) -> Pha
     good = int(of("success")["passes"])
     answers = of("http_req_duration", ",expected_response:true")
     errors = _errors(requests - good, {c: of("failures", f",class:{c}") for c in ERROR_CLASSES})
+    answered = int(of("failures", ",answered:true")["count"])
     return PhaseSummary(
         name=name,
         begun=from_epoch_ms(epoch_ms + begun_ms),
         started=from_epoch_ms(epoch_ms + started["min"]),
         ended=from_epoch_ms(epoch_ms + max(ended["max"], started["max"])),
         requests=requests,
-        completed=good + errors.http_4xx + errors.http_5xx,
+        completed=good + errors.http_4xx + errors.http_5xx + answered,
         failures=requests - good,
         dropped=int(of("dropped_iterations")["count"]),
         errors=errors,

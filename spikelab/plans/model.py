@@ -145,8 +145,18 @@ class Target(Strict):
     settings: dict[str, Scalar] = {}
 
 
+def _known_status(value: int | str) -> int | str:
+    if not re.fullmatch(r"[2-5](xx|\d\d)", str(value)):
+        raise ValueError(f"{value} is neither a status nor a class of them: write 302 or 2xx")
+    return value
+
+
+Status = Annotated[int | str, AfterValidator(_known_status)]
+
+
 class Request(Strict):
-    """The one request that a virtual user makes."""
+    """The one request that a virtual user makes. `expect`: the statuses of a good answer; a
+    redirect is an answer, and is not followed."""
 
     method: Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"] = "GET"
     path: Annotated[str, Field(pattern="^/")] = "/"
@@ -154,6 +164,7 @@ class Request(Strict):
     body: str | None = None
     timeout: Annotated[Duration, AfterValidator(below_an_hour)] = "60s"
     keep_alive: bool = True
+    expect: Annotated[list[Status], Field(min_length=1)] = ["2xx"]
 
 
 def in_order(phases: list[Phase]) -> list[Phase]:

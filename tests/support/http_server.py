@@ -19,11 +19,12 @@ class Request:
 
 class Server:
     """Target and store in one. Answers with `status` and `text`, after `delay_seconds`, or after
-    the next of `delays`. Notes when each request came."""
+    the next of `delays`; of a redirect `location` says where. Notes when each request came."""
 
     def __init__(self) -> None:
         self.status, self.text, self.delay_seconds = 200, "hello", 0.0
         self.delays: Iterator[float] | None = None
+        self.location: str | None = None
         self.store_status, self.store_delay_seconds = 204, 0.0
         self.requests: list[Request] = []
         self.points: list[str] = []
@@ -43,6 +44,8 @@ class Server:
                 status, text = server.take(self.command, self.path, body, self.headers)
                 self.send_response(status)
                 self.send_header("Content-Length", str(len(text)))
+                if server.location is not None:
+                    self.send_header("Location", server.location)
                 self.end_headers()
                 self.wfile.write(text.encode())
 

@@ -30,6 +30,7 @@ def exported(**trends: dict[str, float]) -> dict[str, Any]:
         "dropped_iterations{scenario:p}": {"count": 0},
         "answer_bytes{scenario:p}": nothing,
         **{f"failures{{scenario:p,class:{each}}}": nothing for each in ERROR_CLASSES},
+        "failures{scenario:p,answered:true}": nothing,
         **{f"{name}{{scenario:p{tags}}}": trends[name] for name, tags in TRENDS.items()},
     }
     return {"setup_data": {"started_ms": 0}, "metrics": metrics}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from spikelab.drivers.k6 import read_summary
 from tests.support.http_server import Server
 from tests.support.k6_scripts import K6Runs, needs_k6, plan, unused_url
 
@@ -36,6 +37,47 @@ def test_a_few_users_show_the_wrong_answer(
 def test_good_answers_are_not_shown(k6: K6Runs, server: Server) -> None:
     phases = [{"name": "p1", "kind": "users", "value": 5, "duration": "2s"}]
     assert bodies(k6.run("spike", plan(server, phases)).said) == []
+
+
+STEADY = {"name": "p1", "kind": "rate", "value": 20, "duration": "1s"}
+
+
+def test_a_redirect_is_a_failure_and_is_not_followed(k6: K6Runs, server: Server) -> None:
+    server.status, server.text, server.location = 302, "", f"{server.url}/elsewhere"
+    run = k6.run("steady", plan(server, [STEADY]) | {"slo": ["p95 < 1s"]})
+    (found,) = read_summary(run.summary_file, {"p1": 0})
+    assert {each.path for each in server.requests} == {"/hello?ms=1"}
+    assert run.code == 99
+    assert (found.failures, found.errors.other) == (found.requests, found.requests)
+    assert found.completed == found.requests
+    assert bodies(run.said)[0]["body"] == f"Location: {server.url}/elsewhere"
+    assert run.summary["metrics"]["http_req_failed"]["passes"] == found.requests
+
+
+@pytest.mark.parametrize(("status", "expect"), [(302, ["2xx", 302]), (404, ["4xx"]), (204, [204])])
+def test_a_plan_says_which_answers_are_good(
+    k6: K6Runs, server: Server, status: int, expect: list[object]
+) -> None:
+    server.status, server.text, server.location = status, "", f"{server.url}/elsewhere"
+    run = k6.run("steady", plan(server, [STEADY], expect=expect))
+    (found,) = read_summary(run.summary_file, {"p1": 0})
+    assert (found.failures, found.completed) == (0, found.requests)
+    assert {each.path for each in server.requests} == {"/hello?ms=1"}
+    assert run.summary["metrics"]["http_req_failed"]["passes"] == 0
+    assert bodies(run.said) == []
+
+
+def test_an_answer_that_is_not_expected_is_a_failure(k6: K6Runs, server: Server) -> None:
+    run = k6.run("steady", plan(server, [STEADY], expect=[204]))
+    (found,) = read_summary(run.summary_file, {"p1": 0})
+    assert (found.failures, found.completed) == (found.requests, found.requests)
+    assert bodies(run.said)[0] == {"phase": "p1", "status": 200, "body": "hello"}
+
+
+def test_what_is_expected_are_statuses(k6: K6Runs, server: Server) -> None:
+    run = k6.run("steady", {**authorized(server), "EXPECT": "2xx, 99"})
+    assert run.code == 108
+    assert "give statuses of good answers, such as 2xx or 302 (EXPECT=…)" in run.said
 
 
 def authorized(server: Server) -> dict[str, object]:

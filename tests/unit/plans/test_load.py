@@ -145,6 +145,11 @@ def test_a_parameter_keeps_its_type_where_it_stands_alone(plan_file: Path) -> No
     assert load_plan(str(plan_file), ["users=42"]).users == 42
 
 
+def test_expected_statuses_can_be_set(plan_file: Path) -> None:
+    assert load_plan(str(plan_file)).request.expect == ["2xx"]
+    assert load_plan(str(plan_file), ["request.expect=[2xx, 302]"]).request.expect == ["2xx", 302]
+
+
 def test_request_and_target_url_can_be_set(plan_file: Path) -> None:
     plan = load_plan(str(plan_file), ["request.keep_alive=false", "target.url=http://127.0.0.1:9"])
     assert (plan.request.keep_alive, plan.target.url) == (False, "http://127.0.0.1:9")
@@ -158,6 +163,11 @@ def test_request_and_target_url_can_be_set(plan_file: Path) -> None:
         ("    duration: 5m", "    duration: 5", "line 12: phases.0.duration: "),
         ("    duration: 5m", "    duration: 5 parsecs", "write it like 250ms, 5s or 1m30s"),
         ("path: /hello", "path: hello", "line 7: request.path: "),
+        (
+            "path: /hello",
+            "expect: [2xx, 3x]",
+            "line 7: request.expect.1: 3x is neither a status nor a class of them",
+        ),
         (
             "success >= 99.9%",
             "p95 under a second",
