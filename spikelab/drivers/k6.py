@@ -21,11 +21,12 @@ from spikelab.plans.model import DriverName, Phase
 from spikelab.results.files import write_json
 from spikelab.results.run import ERROR_CLASSES, Errors, Latency
 from spikelab.settings import DATABASE
+from spikelab.stack import environment
 from spikelab.stack.base import DriverCommand
 from spikelab.units import parse_whole_number
 
-# k6's own variable and default for its web dashboard.
-DASHBOARD_PORT = parse_whole_number(os.environ.get("K6_WEB_DASHBOARD_PORT", "")) or 5665
+# k6's own default for its web dashboard.
+DASHBOARD_PORT = parse_whole_number(os.environ.get(environment.DASHBOARD_PORT, "")) or 5665
 DASHBOARD_URL = f"http://127.0.0.1:{DASHBOARD_PORT}"
 # What a script's own abort looks like in k6's log: only the middle is for people.
 _ABORT = re.compile(r"test aborted: (.*?) at \w+ \(")
@@ -68,7 +69,7 @@ class K6:
             "K6_PROMETHEUS_RW_SERVER_URL": f"{run.driver_endpoints.prometheus}/api/v1/write",
             "K6_PROMETHEUS_RW_PUSH_INTERVAL": "1s",
             "K6_PROMETHEUS_RW_STALE_MARKERS": "true",
-            **({"K6_WEB_DASHBOARD_PORT": str(DASHBOARD_PORT)} if run.live else {}),
+            **({environment.DASHBOARD_PORT: str(DASHBOARD_PORT)} if run.live else {}),
             "K6_NO_USAGE_REPORT": "true",
             # Users cost memory, not CPU: collect garbage early (k6/README.md has the figures).
             **({"GOGC": os.environ.get("GOGC", "10")} if run.plan.spike else {}),

@@ -31,7 +31,8 @@ class DriverProcess:
             # In a session of its own: Ctrl-C reaches the lab, which stops it in order.
             self._process = subprocess.Popen(
                 command.argv,
-                env={**os.environ, **command.env},
+                env=dict(command.env),
+                cwd=command.folder,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -81,7 +82,12 @@ def was_killed(code: int) -> bool:
 def ask(command: DriverCommand) -> str:
     """What a command prints, e.g. its version."""
     return subprocess.run(
-        command.argv, env={**os.environ, **command.env}, capture_output=True, text=True, check=False
+        command.argv,
+        env=dict(command.env),
+        cwd=command.folder,
+        capture_output=True,
+        text=True,
+        check=False,
     ).stdout
 
 

@@ -42,6 +42,7 @@ from spikelab.run import (
     target_settings,
 )
 from spikelab.settings import load_stack_settings
+from spikelab.stack import environment
 from spikelab.stack.base import Runtime
 from spikelab.stack.builds import TargetBuild, build_of
 from spikelab.stack.locks import only_run
@@ -176,6 +177,8 @@ class Experiment:
             runtime.require_build(build)
         for line in self.replaced_targets():
             say(line)
+        if ignored := environment.ignored(load_stack_settings().defaults):
+            warn(f"{', '.join(ignored)}: ignored, as drivers do not get them (docs/drivers.md)")
         # A search adds its cells as it goes.
         plans = [self.plan_of(cell) for cell in _one_of_each(self.state.cells)] or [self.plan]
         components = list(dict.fromkeys(name for plan in plans for name in plan.components))

@@ -1,8 +1,7 @@
-"""What every runtime is: the same stack, started differently; and what runtimes share: free ports,
-the user's token."""
+"""What every runtime is: the same stack, started differently; and what runtimes share: free
+ports."""
 
 import errno
-import os
 import re
 import socket
 from collections.abc import Container, Mapping, Sequence
@@ -35,10 +34,11 @@ class ComponentStatus:
 
 @dataclass(frozen=True)
 class DriverCommand:
-    """How to start a driver process: its argument vector and environment.
+    """How to start a driver process: its argument vector, and its whole environment.
 
-    `cpus`: those that it may run on; none: all. In a container, which has them by itself:
-    `pid_argv` prints the driver's process id, `remove_argv` removes it for certain.
+    `folder`: where it works (None: where the lab does). `cpus`: those that it may run on; none:
+    all. In a container, which has them by itself: `pid_argv` prints the driver's process id,
+    `remove_argv` removes it for certain.
     """
 
     argv: Sequence[str]
@@ -46,6 +46,7 @@ class DriverCommand:
     pid_argv: Sequence[str] = ()
     remove_argv: Sequence[str] = ()
     cpus: Sequence[int] = ()
+    folder: Path | None = None
 
 
 class Runtime(Protocol):
@@ -147,10 +148,3 @@ def require_free_ports(
                     f"port {port} for {component} is taken{port_holder(port)}: stop that, or set "
                     f"{variable} in compose/.env"
                 ) from error
-
-
-def token_file() -> dict[str, str]:
-    """The user's TOKEN_FILE, whole: Compose would look for it beside its own file, k6 beside its
-    script. Empty where there is none."""
-    named = os.environ.get("TOKEN_FILE")
-    return {"TOKEN_FILE": str(Path(named).resolve())} if named else {}

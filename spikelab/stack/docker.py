@@ -30,11 +30,11 @@ from spikelab.stack.base import (
     ComponentStatus,
     DriverCommand,
     require_free_ports,
-    token_file,
 )
 from spikelab.stack.builds import RunningBuild, TargetBuild
 from spikelab.stack.containers import CPUSET_FILE, Containers, TargetStart, cpu_variables
 from spikelab.stack.engine import SERVICES, compose, compose_command
+from spikelab.stack.environment import CERTIFICATES, TOKEN, TOKEN_FILE, named_file, tuning
 from spikelab.stack.locks import changing_the_stack
 from spikelab.units import parse_whole_number
 
@@ -53,6 +53,10 @@ _INSIDE = Endpoints(
 _WAIT = ("--wait", "--wait-timeout", "180")
 # Where a driver finds the folder of its run.
 _RESULTS = "/results"
+_SCRIPTS = {"k6": "/home/k6", "locust": "/home/locust"}
+_CERTIFICATES = "/run/own-authorities.pem"
+# Where it works and is at home: in memory, so that no configuration of anybody's lies there.
+_EMPTY = "/tmp"  # a file system of the container's own
 _LIVE_FILE = paths.COMPOSE_FILE.with_name("docker-compose.live.yml")
 _OWN_TARGET_FILE = paths.COMPOSE_FILE.with_name("docker-compose.own-target.yml")
 # What a thread pool leaves to the JVM itself; also in compose/.env.example.
@@ -206,7 +210,7 @@ class DockerRuntime:
         return f"{_RESULTS}/{name}"
 
     def driver_script(self, driver: str, script: str) -> str:
-        return f"{script}.py" if driver == "locust" else f"{script}.js"
+        return f"{_SCRIPTS[driver]}/{script}.{'py' if driver == 'locust' else 'js'}"
 
     def driver(
         self,
@@ -218,10 +222,16 @@ class DockerRuntime:
         cores: Cores | None = None,
     ) -> DriverCommand:
         name = f"spikelab-{driver}-{testid.lower()}"
-        env = dict(env)
+        # 0: one process does it all.
+        alone = {LOCUST_PROCESSES: "0"} if driver == "locust" else {}
+        env = {**alone, **tuning(), **env}
         # As the user who runs the lab.
-        options = ["--user", f"{os.getuid()}:{os.getgid()}"]
+        options = ["--user", f"{os.getuid()}:{os.getgid()}", "--workdir", _EMPTY]
+        options += ["--env", f"HOME={_EMPTY}"]
         options += ["--volume", f"{paths.RESULTS / testid}:{_RESULTS}"]
+        if certificates := named_file(CERTIFICATES):
+            options += ["--volume", f"{certificates}:{_CERTIFICATES}:ro"]
+            options += ["--env", f"{CERTIFICATES}={_CERTIFICATES}"]
         files = [CPUSET_FILE] if cores else []
         if self.settings.values.get("OWN_TARGET_ADDRESS"):
             files.append(_OWN_TARGET_FILE)
@@ -229,15 +239,12 @@ class DockerRuntime:
             env["K6_WEB_DASHBOARD_HOST"] = "0.0.0.0"
             options += ["--publish", f"127.0.0.1:{dashboard_port}:{dashboard_port}"]
             files.append(_LIVE_FILE)
-        if driver == "locust":
-            # As on the host, where the user's own environment decides; 0: one process does it all.
-            env[LOCUST_PROCESSES] = os.environ.get(LOCUST_PROCESSES, "0")
         token = _mountable_token()
-        named = token.get("TOKEN_FILE")
+        named = token.get(TOKEN_FILE)
         if named and not Path(named).exists():
             # Nothing to mount. A script that needs it says so, with its name; others do not care.
-            token = {"TOKEN_FILE": ""}
-            options += ["--env", f"TOKEN_FILE={named}"]
+            token = {TOKEN_FILE: ""}
+            options += ["--env", f"{TOKEN_FILE}={named}"]
         options += [word for key in env for word in ("--env", key)]
         run = ("run", "--rm", "--no-TTY", "--no-deps", "--name", name, *options)
         # The target's build may change the driver as well.
@@ -245,7 +252,13 @@ class DockerRuntime:
         return DriverCommand(
             # The service's own K6_OUT gives way to the outputs on the command line.
             compose_command("--profile", driver, *run, driver, *arguments, files=files),
-            {**env, **token, **cpu_variables(cores)},
+            # Compose reads the user's, and hands on to the container what `--env` names.
+            {
+                **{name: value for name, value in os.environ.items() if name != TOKEN},
+                **env,
+                **token,
+                **cpu_variables(cores),
+            },
             pid_argv=["docker", "inspect", "--format", "{{.State.Pid}}", name],
             remove_argv=["docker", "rm", "--force", name],
         )
@@ -309,8 +322,9 @@ def _mountable_token() -> dict[str, str]:
     the driver's user too."""
     file = paths.STATE / "token"
     file.unlink(missing_ok=True)
-    if token := os.environ.get("TOKEN"):
+    if token := os.environ.get(TOKEN):
         file.touch(mode=0o600)
         file.write_text(token)
-        return {"TOKEN_FILE": str(file)}
-    return token_file()
+        return {TOKEN_FILE: str(file)}
+    named = named_file(TOKEN_FILE)
+    return {TOKEN_FILE: str(named)} if named else {}

@@ -38,9 +38,9 @@ from spikelab.stack.base import (
     ComponentStatus,
     DriverCommand,
     require_free_ports,
-    token_file,
 )
 from spikelab.stack.builds import RunningBuild, TargetBuild, file_hash, missing_libraries
+from spikelab.stack.environment import of_this_machine
 from spikelab.stack.locks import changing_the_stack
 from spikelab.stack.programs import (
     GRAFANA_ADVICE,
@@ -71,6 +71,9 @@ _CA_FOLDER = _SECRETS / "ca"
 _PROMETHEUS = paths.STATE / "prometheus"
 _SHARED_PROMETHEUS = paths.ROOT / "prometheus"
 _TARGET_ENV = paths.STATE / "target.env"
+# Where drivers work and are at home: empty, so that Locust finds no locust.conf of the user's, and
+# k6 no config.json.
+_DRIVER_HOME = paths.STATE / "driver"
 _BROKER = "AUTHZ_REDIS_URL"
 # In the target's variables: the hash of what it was started from.
 _BUILD = "TARGET_BUILD"
@@ -214,11 +217,16 @@ class HostRuntime:
     ) -> DriverCommand:
         program = locust_program() if driver == "locust" else paths.BIN / driver
         # Beside the system's own authorities: the proxy's certificate is of this installation's.
-        host = {"SSL_CERT_DIR": str(_CA_FOLDER), **token_file()}
+        host = {"SSL_CERT_DIR": str(_CA_FOLDER)}
         if dashboard_port:
             host["K6_WEB_DASHBOARD_HOST"] = "127.0.0.1"
-        argv = [str(program), *arguments]
-        return DriverCommand(argv, {**env, **host}, cpus=cores.driver if cores else ())
+        _DRIVER_HOME.mkdir(parents=True, exist_ok=True)
+        return DriverCommand(
+            [str(program), *arguments],
+            {**of_this_machine(_DRIVER_HOME), **env, **host},
+            cpus=cores.driver if cores else (),
+            folder=_DRIVER_HOME,
+        )
 
     def _wanted(self, without: Sequence[str], on_demand: Sequence[str]) -> list[str]:
         wanted = components_wanted(without, on_demand)
