@@ -1,20 +1,23 @@
 """When a user's next request is due."""
 
+import math
 import random
 
 
 class Pace:
     """Starts a period apart, like Locust's constant_throughput, but the first start is somewhere
     in `spread`: users that begin together do not fire together. A start that is late moves the
-    later ones; nothing is caught up."""
+    later ones; nothing is caught up. All times are on one clock, in seconds."""
 
     def __init__(self) -> None:
-        self._due: float | None = None
+        self.due = math.nan  # the request that is next, or was last
+        self.start = math.nan  # of that request: when it was due, or the user was free
 
-    def wait(self, now: float, period: float, spread: float) -> float:
-        """Seconds from `now` to the next start; all on one clock, in seconds."""
-        if self._due is None:
-            self._due = now + random.random() * spread
+    def wait(self, now: float, period: float, spread: float, since: float) -> float:
+        """Seconds from `now` to the next start. Nothing is due before `since`."""
+        if math.isnan(self.start):
+            self.due = now + random.random() * spread
         else:
-            self._due = max(self._due + period, now)
-        return self._due - now
+            self.due = max(self.start + period, since)
+        self.start = max(self.due, now)
+        return self.start - now

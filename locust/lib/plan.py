@@ -8,7 +8,7 @@ import math
 import os
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -17,6 +17,7 @@ from typing import Any
 
 _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
+_STATUS = re.compile(r"([2-5])(xx|[0-9]{2})")
 KINDS = ("users", "rate")
 CHANGE_SECONDS = 1.0  # Locust changes its load once in this time
 _TOO_SOON = "less than 1s, in which Locust changes its load once,"
@@ -76,6 +77,7 @@ class Plan:
     body: str | None = None
     timeout_seconds: float = 60.0
     keep_alive: bool = True
+    expect: frozenset[int] = frozenset(range(200, 300))  # the statuses of a good answer
     phases: tuple[Phase, ...] = ()
     slo: tuple[str, ...] = ("success >= 99.9%",)
     events_url: str = ""
@@ -93,6 +95,18 @@ def seconds(text: str) -> float:
     if not text or _PART.sub("", text):
         raise PlanError(f'duration "{text}": write a number with a unit, like 250ms, 60s or 1m30s')
     return sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+
+
+def statuses(texts: Iterable[str | int]) -> frozenset[int]:
+    """The statuses that ``302`` or ``2xx`` stand for. Raises PlanError."""
+    found: set[int] = set()
+    for text in texts:
+        match = _STATUS.fullmatch(str(text))
+        if not match:
+            raise PlanError(f'expect "{text}": give statuses of good answers, such as 2xx or 302')
+        first = int(match[1]) * 100
+        found.update(range(first, first + 100) if match[2] == "xx" else [int(text)])
+    return frozenset(found)
 
 
 def read_plan(
@@ -113,12 +127,17 @@ def read_plan(
         raise PlanError(f"LAB_PLAN={path}: {error}; {cure}") from error
 
 
+def _listed(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
 def _by_hand(script: str, path: str, environ: Mapping[str, str]) -> Plan:
     utc = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
     return Plan(
         testid=environ.get("TESTID") or f"{utc}-locust-{script}-{secrets.token_hex(2)}",
         url=environ.get("BASE_URL", Plan.url),
         path=path,
+        expect=statuses(_listed(environ["EXPECT"])) if environ.get("EXPECT") else Plan.expect,
         events_url=environ.get("INFLUXDB_URL", "http://127.0.0.1:8086"),
     )
 
@@ -136,6 +155,7 @@ def parse_plan(data: Mapping[str, Any]) -> Plan:
         body=request.get("body"),
         timeout_seconds=seconds(request.get("timeout", "60s")),
         keep_alive=request.get("keep_alive", True),
+        expect=statuses(request["expect"]) if "expect" in request else Plan.expect,
         phases=_phases(data["phases"]),
         slo=tuple(data.get("slo", Plan.slo)),
         events_url=events.get("url") or "",

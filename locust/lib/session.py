@@ -5,7 +5,6 @@ told what to do and send it their tallies. From the web page a process has sever
 """
 
 import logging
-import math
 import os
 import signal
 import sys
@@ -22,15 +21,17 @@ from locust import __version__, events
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
-from lib import otel, series
+from lib import lateness, otel, series
+from lib.client import watch_requests
 from lib.events import Region, Regions
 from lib.options import add_options
 from lib.plan import Phase, Plan, PlanError, read_plan
 from lib.slo import MISSED, Objective, missed, objectives_by_phase, spare_seconds
-from lib.statuses import name_wrong_statuses
+from lib.statuses import judge_statuses
 from lib.stretch import Stretch
 from lib.summary import write_summary
-from lib.tally import Tally
+from lib.tally import Tally, bucket_of
+from lib.timing import Timing
 
 _MESSAGE = "spikelab"
 _log = logging.getLogger("spikelab")
@@ -49,6 +50,7 @@ class Session:
         self.plan = plan
         self.testid = self._first_testid = otel.set_defaults(os.environ, plan.testid)
         self.stretch = Stretch(script)
+        self.stretch_since = 0.0  # seconds of time.perf_counter: when this process was told of it
         self.tallies: defaultdict[str, Tally] = defaultdict(Tally)
         self._objectives: dict[str, list[Objective]] = {}  # by phase, or a run by hand's
         self.regions = Regions(plan.events_url, plan.events_database)
@@ -90,7 +92,8 @@ class Session:
             self._end_phase()
         else:
             self._begin_phase(phase.name, phase.kind, phase.text, phase.duration_seconds)
-            self._tell(Stretch.of(phase, self.throughput or 1, self._late_from(phase)))
+            spare = spare_seconds(self._objectives[phase.name])
+            self._tell(Stretch.of(phase, self.throughput or 1, time.time(), spare))
         return True
 
     def give_up(self, why: str) -> None:
@@ -123,6 +126,7 @@ class Session:
         self._objectives = _or_exit(self._read_objectives)
         if not isinstance(runner, MasterRunner):
             runner.register_message(_MESSAGE, self._on_told)
+            gevent.spawn(lateness.watch, self._on_tick)
         if not isinstance(runner, WorkerRunner):
             gevent.spawn(self._attend)
             if "LAB_PLAN" not in os.environ:
@@ -155,21 +159,34 @@ class Session:
         **_: Any,
     ) -> None:
         context, seconds = context or {}, (response_time or 0) / 1000
-        phase = context.get("phase", self.stretch.name)
-        tally = self.tallies[phase]
+        stretch: Stretch = context.get("stretch", self.stretch)
+        tally = self.tallies[stretch.name]
         started = time.time() - seconds if start_time is None else start_time
-        tally.when(started, started + seconds, first=context.get("first", False))
+        ended = started + seconds
+        tally.when(started, ended, first=context.get("first", False))
+        if context.get("late") is not None:
+            tally.late_starts[bucket_of(context["late"])] += 1
         if exception is None:
-            tally.answer(seconds, response_length or 0)
-            tally.late_answers += started + seconds > context.get("late_from", math.inf)
-            for objective in self._objectives.get(phase, ()):
+            tally.completed_after += ended > stretch.ends_at
+            tally.late_answers += ended > stretch.late_from
+            timing: Timing | None = context.get("timing")
+            if timing is not None:
+                seconds = timing.seconds
+            tally.answer(seconds, response_length or 0, timing)
+            for objective in self._objectives.get(stretch.name, ()):
                 if objective.is_missed_by(seconds):
                     tally.slow[objective.text] += 1
             return
         status = getattr(response, "status_code", 0) or 0
+        tally.completed_after += status > 0 and ended > stretch.ends_at
         tally.failure(status, exception)
-        if status >= 400:
+        if status:
             tally.keep_body(status, lambda: cast(str | None, response.text))
+
+    def _on_tick(self, due: float, late: float) -> None:
+        """Of this process's own clock, while it makes load."""
+        if self._running and 0 <= due - self.stretch_since < self.stretch.duration_seconds:
+            self.tallies[self.stretch.name].late_ticks[bucket_of(late)] += 1
 
     def _on_report(self, data: dict[str, Any], **_: Any) -> None:
         data[_MESSAGE] = {name: tally.to_message() for name, tally in self.tallies.items()}
@@ -209,6 +226,10 @@ class Session:
         self._begun.clear()
         self._lost_workers.clear()
         self.gave_up = False
+        try:
+            self._objectives = self._read_objectives()  # the web page may have changed them
+        except PlanError as error:
+            self.give_up(str(error))
         if not isinstance(self._runner, WorkerRunner):
             again = f"-{self._runs}" if self._runs > 1 else ""
             self._rename(self._first_testid + again)
@@ -244,6 +265,7 @@ class Session:
     def _on_told(self, msg: Any, **_: Any) -> None:
         self._rename(msg.data["testid"])
         self.stretch = Stretch(**msg.data["stretch"])
+        self.stretch_since = time.perf_counter()
 
     # The master's, or the only process's, work
 
@@ -268,15 +290,8 @@ class Session:
     def _read_objectives(self) -> dict[str, list[Objective]]:
         return objectives_by_phase(self.plan, self.script, self.options.slo)
 
-    def _late_from(self, phase: Phase) -> float:
-        """Of a rate that begins now; users have no times at which requests are due."""
-        if phase.kind != "rate":
-            return math.inf
-        return time.time() + phase.duration_seconds + spare_seconds(self._objectives[phase.name])
-
     def _judge(self) -> int:
         """The exit code: 0 within the objectives, 99 missed, 1 if a part of the run is unknown."""
-        self._objectives = self._read_objectives()  # the web page may have changed them
         wrong = [
             (name, objective)
             for name in {region.phase: None for region in self._begun} or self._objectives
@@ -322,6 +337,7 @@ def begin(script: str, path: str = Plan.path) -> Session:
     """
     session = Session(script, _or_exit(lambda: read_plan(script, path)))
     otel.fix_bucket_width()
-    name_wrong_statuses()
+    judge_statuses(session.plan.expect)
+    watch_requests()
     session.listen()
     return session

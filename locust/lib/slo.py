@@ -47,7 +47,11 @@ class Objective:
         return self.percentile is not None and not _COMPARE[self.compare](seconds, self.limit)
 
     def holds(self, tally: Tally) -> bool:
-        return _COMPARE[self.compare](self.measured(tally), self.limit)
+        """By counts: of a percentile, whether so many requests were good and fast enough."""
+        if self.percentile is None:
+            return _COMPARE[self.compare](tally.success, self.limit)
+        missed = tally.failures + tally.slow[self.text]
+        return missed <= round((1 - self.percentile / 100) * tally.requests, 6)
 
 
 def parse_objective(text: str) -> Objective:

@@ -21,15 +21,28 @@ class Stretch:
     # A new user's first request is somewhere in it.
     spread_seconds: float = 0.0
     body_bytes: int | None = None
-    # A good answer after it is late: seconds since 1970 by the master's clock.
-    late_from: float = math.inf
+    duration_seconds: float = math.inf
+    # Seconds since 1970 by the master's clock.
+    ends_at: float = math.inf
+    late_from: float = math.inf  # a good answer after it is late
 
     @classmethod
-    def of(cls, phase: Phase, throughput: float, late_from: float = math.inf) -> "Stretch":
-        """A phase; of its rate, each user carries `throughput` requests a second."""
+    def of(cls, phase: Phase, throughput: float, now: float, spare_seconds: float) -> "Stretch":
+        """A phase that begins now, in seconds since 1970; of its rate, each user carries
+        `throughput` requests a second. A good answer may come so long after its end."""
         period = phase.period_seconds(throughput)
-        spread = _BATCH_SECONDS if phase.ramp_up_seconds else period
-        return cls(phase.name, phase.url, period, spread, phase.body_bytes, late_from)
+        ends_at = now + phase.duration_seconds
+        return cls(
+            phase.name,
+            phase.url,
+            period,
+            _BATCH_SECONDS if phase.ramp_up_seconds else period,
+            phase.body_bytes,
+            phase.duration_seconds,
+            ends_at,
+            # Users have no times at which requests are due.
+            ends_at + spare_seconds if phase.kind == "rate" else math.inf,
+        )
 
     @cached_property
     def body(self) -> str | None:

@@ -9,8 +9,9 @@ from spikelab.drivers.base import PhaseSummary, Run, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
 from spikelab.plans.model import DriverName, Phase
-from spikelab.results.run import Errors, Latency
+from spikelab.results.run import Errors, LatencyParts, Lateness
 from spikelab.stack.base import DriverCommand
+from spikelab.statistics.distribution import Distribution
 
 # 99: an objective was missed, which is a valid result, as k6's.
 _VALID_EXITS = (0, 99)
@@ -71,6 +72,7 @@ class Locust:
 def _phase(data: dict[str, Any]) -> PhaseSummary:
     begun = from_epoch_ms(data["started_ms"])
     nothing = data["started"] is None
+    parts, lateness = data["latency_parts_seconds"], data["lateness"]
     return PhaseSummary(
         name=data["name"],
         begun=begun,
@@ -78,14 +80,16 @@ def _phase(data: dict[str, Any]) -> PhaseSummary:
         ended=begun if nothing else from_epoch_ms(data["ended"]),
         requests=data["requests"],
         completed=data["completed"],
+        completed_in_window=data["completed_in_window"],
         failures=data["failures"],
         dropped=data["dropped"],
         errors=Errors.model_validate({**data["errors"], "bodies": data["bodies"]}),
         slow=data["slow"],
         late_answers=data["late_answers"],
-        latency_seconds=Latency.model_validate(data["latency_seconds"]),
+        latency=Distribution(**data["latency"]),
         latency_mean_seconds=data["latency_mean_seconds"],
-        latency_with_failures_seconds=Latency.model_validate(data["latency_with_failures_seconds"]),
+        latency_parts_seconds=parts and LatencyParts(**parts),
+        lateness=lateness and Lateness(**lateness),
         start_spread_seconds=data["start_spread_seconds"],
         response_bytes_mean=data["response_bytes_mean"],
     )

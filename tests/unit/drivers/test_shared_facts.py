@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
+from random import Random
 from typing import Any
 
 import pytest
@@ -17,6 +18,7 @@ from spikelab.objectives import QUANTILES
 from spikelab.plans.model import Phase, Request
 from spikelab.results.run import ERROR_CLASSES
 from spikelab.settings import DATABASE, load_stack_settings
+from spikelab.statistics.distribution import RANKS, Distribution
 from spikelab.units import parse_duration
 from tests.support.k6_scripts import K6, needs_k6
 from tests.support.records import plain_record
@@ -26,8 +28,9 @@ from lib import summary
 from lib.events import Region, line
 from lib.otel import set_defaults
 from lib.plan import Phase as LocustPhase
-from lib.plan import PlanError, read_plan, seconds
+from lib.plan import PlanError, read_plan, seconds, statuses
 from lib.tally import ERROR_CLASSES as LOCUST_CLASSES
+from lib.tally import Tally
 
 DURATIONS_FILE = paths.ROOT / "tests" / "data" / "durations.json"
 DURATIONS: list[dict[str, Any]] = json.loads(DURATIONS_FILE.read_text())
@@ -106,6 +109,8 @@ def test_a_run_by_hand_has_the_same_defaults_with_both_drivers(k6: dict[str, Any
     assert request["path"] == locust.path
     assert request["method"] == locust.method == Request().method
     assert request["keep_alive"] == locust.keep_alive == Request().keep_alive
+    assert request["expect"] == Request().expect
+    assert locust.expect == statuses(Request().expect)
     timeout = parse_duration(Request().timeout)
     assert seconds(request["timeout"]) == locust.timeout_seconds == timeout
     for testid, driver in ((script["testid"], "k6"), (locust.testid, "locust")):
@@ -130,10 +135,22 @@ def test_failures_are_of_the_record_s_classes() -> None:
     assert tuple(re.findall(r"'(\w+)'", listed[1])) == ERROR_CLASSES
 
 
+def test_locust_s_response_times_have_the_lab_s_ranks() -> None:
+    assert summary.RANKS == RANKS
+    noise = Random(3)
+    times = [noise.lognormvariate(-4, 1.5) for _ in range(5000)]
+    for count in (0, 1, 2, 100, 5000):
+        tally = Tally()
+        for seconds_of_one in times[:count]:
+            tally.answer(seconds_of_one, 0)
+        found = Distribution(**summary._latency(tally))
+        wanted = Distribution.of(times[:count])
+        assert (found.count, found.ranks) == (wanted.count, list(wanted.ranks))
+        assert found.seconds == pytest.approx(wanted.seconds, rel=0.0011)
+        assert found.seconds[-1:] == [round(each, 9) for each in wanted.seconds[-1:]]
+
+
 def test_percentiles_are_those_of_the_record() -> None:
-    assert {name: share / 100 for name, share in summary._PERCENTILES.items()} == pytest.approx(
-        QUANTILES
-    )
     options = (paths.K6 / "lib" / "options.js").read_text()
     kept = re.search(r"summaryTrendStats: \[(.*)\]", options)
     assert kept

@@ -1,18 +1,15 @@
-"""locust/lib/events.py and pace.py: regions of phases, against a real HTTP server."""
+"""locust/lib/events.py: regions of phases, against a real HTTP server."""
 
 import sys
 import threading
 import time
 from dataclasses import replace
 
-import pytest
-
 from spikelab import paths
 from tests.support.http_server import Server
 
 sys.path.insert(0, str(paths.ROOT / "locust"))
 from lib.events import Region, Regions, line
-from lib.pace import Pace
 
 
 def region(name: str, started_ms: int, planned_ms: int | None) -> Region:
@@ -121,30 +118,3 @@ def test_nothing_is_written_where_there_is_no_store() -> None:
     regions.begin(region("one", 1000, 2000))
     assert regions.write(1000)
     assert regions.pending == 0
-
-
-def test_starts_are_a_period_apart_and_the_first_ones_spread() -> None:
-    firsts = []
-    for _ in range(200):
-        pace = Pace()
-        first = pace.wait(100.0, 2.0, 2.0)
-        assert 0 <= first <= 2
-        # The answer took 0.5 s: the next start is still a period after the first.
-        assert pace.wait(100.0 + first + 0.5, 2.0, 2.0) == pytest.approx(1.5)
-        firsts.append(first)
-    assert min(firsts) < 0.3
-    assert max(firsts) > 1.7
-
-
-def test_users_of_a_ramp_are_drawn_apart_within_their_batch_alone() -> None:
-    pace = Pace()
-    first = pace.wait(100.0, 5.0, 1.0)
-    assert 0 <= first <= 1
-    assert pace.wait(100.0 + first, 5.0, 1.0) == pytest.approx(5.0)
-
-
-def test_a_late_start_is_not_caught_up() -> None:
-    pace = Pace()
-    due = 100.0 + pace.wait(100.0, 1.0, 1.0)
-    assert pace.wait(due + 5, 1.0, 1.0) == 0
-    assert pace.wait(due + 5.2, 1.0, 1.0) == pytest.approx(0.8)

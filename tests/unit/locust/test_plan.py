@@ -1,6 +1,7 @@
 """locust/lib/plan.py and otel.py: what a run is made of. Locust itself is not needed."""
 
 import json
+import math
 import sys
 from pathlib import Path
 from typing import Any
@@ -70,11 +71,22 @@ def test_a_phase_says_what_its_users_do() -> None:
     ).phases
     assert (one.ramp_up_seconds, one.users(1)) == (3, 5)
     # Locust's own batches make the ramp: within one of them, a second, users are drawn apart.
-    assert Stretch.of(one, 1) == Stretch("one", "u", 1.6, spread_seconds=1, body_bytes=4)
-    assert Stretch.of(one, 1).body == "xxxx"
-    assert Stretch.of(two, 1) == Stretch("two")
-    assert Stretch.of(two, 1).body is None
-    assert Stretch.of(three, 2) == Stretch("three", None, 0.5, spread_seconds=0.5)
+    of_one, of_two, of_three = (Stretch.of(each, 1, 100.0, 2.0) for each in (one, two, three))
+    assert (of_one.url, of_one.period_seconds, of_one.spread_seconds) == ("u", 1.6, 1)
+    assert (of_one.body, of_two.body) == ("xxxx", None)
+    assert (of_two.period_seconds, of_two.spread_seconds) == (0, 0)
+    assert Stretch.of(three, 2, 100.0, 2.0).period_seconds == 0.5
+    assert (of_three.ends_at, of_three.late_from) == (105, 107)
+    # Users have no times at which requests are due.
+    assert (of_one.ends_at, of_one.late_from) == (105, math.inf)
+
+
+def test_the_statuses_of_a_good_answer_are_those_of_the_plan() -> None:
+    assert parse_plan(plan()).expect == frozenset(range(200, 300))
+    assert parse_plan(plan(request={"expect": ["2xx", 302]})).expect == {*range(200, 300), 302}
+    assert read_plan("hello", environ={"EXPECT": "200, 3xx"}).expect == {200, *range(300, 400)}
+    with pytest.raises(PlanError, match='expect "2x"'):
+        parse_plan(plan(request={"expect": ["2x"]}))
 
 
 @pytest.mark.parametrize(("method", "sent"), [("GET", "POST"), ("PUT", "PUT"), ("PATCH", "PATCH")])

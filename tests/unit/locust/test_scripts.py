@@ -1,29 +1,23 @@
 """The locustfiles, run by the real Locust against a real HTTP server."""
 
 import json
-import os
 import re
 import signal
-import socket
-import subprocess
 import threading
 import time
 import urllib.parse
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pytest
 
-from spikelab import paths
-from spikelab.stack.programs import locust_program
+from tests.support.locust_scripts import LONGEST_SECONDS, free_port, plan_file, run, start
 
 pytestmark = pytest.mark.timed
-
-LONGEST_SECONDS = 60
 
 
 class Site:
@@ -78,58 +72,6 @@ def site() -> Iterator[Site]:
     yield one
     one.server.shutdown()
     one.server.server_close()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def start(
-    site: Site,
-    script: str,
-    arguments: Sequence[str],
-    out: IO[str] | int = subprocess.PIPE,
-    **environ: str,
-) -> subprocess.Popen[str]:
-    port = str(free_port())
-    return subprocess.Popen(
-        [
-            str(locust_program()),
-            f"--locustfile={paths.LOCUST / script}",
-            f"--master-bind-port={port}",
-            f"--master-port={port}",
-            "--only-summary",
-            *arguments,
-        ],
-        env={**os.environ, "BASE_URL": site.url, "INFLUXDB_URL": site.url, **environ},
-        stdin=subprocess.DEVNULL,
-        stdout=out,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def run(site: Site, script: str, arguments: Sequence[str], **environ: str) -> tuple[int, str]:
-    process = start(site, script, ["--headless", *arguments], **environ)
-    said, _ = process.communicate(timeout=LONGEST_SECONDS)
-    return process.returncode, said
-
-
-def plan_file(folder: Path, site: Site, phases: list[dict[str, Any]], path: str) -> str:
-    plan = {
-        "testid": "t1",
-        "target": {"url": site.url},
-        "request": {"path": path, "timeout": "5s"},
-        "phases": phases,
-        "slo": ["success >= 100%"],
-        "summary": str(folder / "summary.json"),
-        "events": {"url": site.url, "database": "myk6db"},
-    }
-    file = folder / "plan.json"
-    file.write_text(json.dumps(plan))
-    return str(file)
 
 
 PHASES: list[dict[str, Any]] = [
@@ -190,6 +132,7 @@ def test_a_phase_s_own_limits_count_slow_and_late_answers(tmp_path: Path, site: 
     assert phase["slow"] == dict.fromkeys(slo, phase["requests"])
     # All came after the phase's end and the looser limit.
     assert phase["late_answers"] == phase["requests"]
+    assert phase["completed_in_window"] == 0
 
 
 BY_HAND = ["--users=5", "--spawn-rate=5", "--run-time=3s"]
