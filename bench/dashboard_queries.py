@@ -41,6 +41,7 @@ def main() -> int:
         if not asked.filled:
             _fill(asked.minutes * 60 - asked.seconds)
         load = SinkCost(endpoints, asked.rate, asked.seconds + 2 * _WARM_UP_SECONDS)
+        load.probe("prometheus")
         # Warms up the target and is not judged.
         load.run("prometheus", _WARM_UP_SECONDS)
         load.short = 0
@@ -48,7 +49,7 @@ def main() -> int:
             took = _measure(endpoints, asked.minutes * 60, asked.seconds)
     p95 = _show(took)
     if load.short:
-        print(f"invalid: the load did not start {asked.rate:,} requests/s", file=sys.stderr)
+        print(f"invalid: the load did not start {load.load.value:,} requests/s", file=sys.stderr)
     return 1 if load.short or p95 > LIMIT_SECONDS else 0
 
 

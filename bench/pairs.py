@@ -2,7 +2,7 @@
 
 import math
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from scipy.stats import t as student
@@ -26,6 +26,56 @@ def pairs_parser(about: str | None) -> ArgumentParser:
     return parser
 
 
+# Two runs in a row that differ by less are of a system that is warm.
+_STEADY = 0.05
+_MOST_WARM_UPS = 8
+
+
+def warm_up(sides: Sequence[PairSide]) -> bool:
+    """Runs the sides in turn until the last two figures of each agree within 5 %.
+
+    Caches, connections and the JVM's compiler make the first runs slower than all later ones.
+    Returns whether they came to agree: where something else loads the machine they may not.
+    """
+    last = [side.run() for side in sides]
+    for number in range(2, _MOST_WARM_UPS + 1):
+        figures = [side.run() for side in sides]
+        ratios = [new / old for new, old in zip(figures, last, strict=True)]
+        if all(abs(math.log(ratio)) <= math.log1p(_STEADY) for ratio in ratios):
+            print(f"warm after {number} runs of each", flush=True)
+            return True
+        last = figures
+    print(f"not steady: after {_MOST_WARM_UPS} runs of each, two still differ by over 5 %")
+    return False
+
+
+# Of the rate tried before, and how often less is tried.
+_LESS = 0.8
+_MOST_PROBES = 12
+
+
+def carried_rate(wanted: int, starts: Callable[[int], bool]) -> int:
+    """The highest rate that this machine carries, of the one wanted and ever lower ones.
+
+    `starts` says whether a short run started a rate. One that is lower than wanted is taken one
+    step lower still: a long run meets more than a short one. Raises RuntimeError where none does.
+    """
+    rate = wanted
+    for _ in range(_MOST_PROBES):
+        if starts(rate):
+            return rate if rate == wanted else _lower(rate)
+        print(f"this machine does not carry {rate:,} requests/s", flush=True)
+        rate = _lower(rate)
+    raise RuntimeError(f"not even {rate:,} requests/s were started: is the target up?")
+
+
+def _lower(rate: int) -> int:
+    """To two digits, as a person would give it."""
+    lower = rate * _LESS
+    digits = 10 ** max(0, math.floor(math.log10(lower)) - 1)
+    return max(1, int(lower // digits * digits))
+
+
 def upper_bound(ratio: Ratio) -> float:
     """One-sided, 95 %."""
     error = ratio.log_deviation / math.sqrt(ratio.pairs)
@@ -46,9 +96,14 @@ def compare(a: PairSide, b: PairSide, pairs: int, unit: str) -> Ratio:
             flush=True,
         )
     result = ratio_of(ratios)
+    show(unit, a.name, b.name, result)
+    return result
+
+
+def show(figure: str, a: str, b: str, ratio: Ratio) -> None:
+    """Prints how B's figure is to A's."""
     print(
-        f"{b.name} / {a.name}: {result.mean:.3f}, 95 % interval {result.low:.3f} to "
-        f"{result.high:.3f}, upper 95 % bound {upper_bound(result):.3f} ({pairs} pairs)",
+        f"{b} / {a}: {ratio.mean:.3f}, 95 % interval {ratio.low:.3f} to {ratio.high:.3f}, "
+        f"upper 95 % bound {upper_bound(ratio):.3f} ({ratio.pairs} pairs; {figure})",
         flush=True,
     )
-    return result
