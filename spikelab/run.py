@@ -4,10 +4,11 @@ Before any load: the stack is there, the target's address is allowed, this machi
 """
 
 import ipaddress
+import re
 import secrets
 import signal
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -121,6 +122,7 @@ def open_record(run: Run, view: TargetView | None) -> RunRecord:
         sinks=run.sinks,
         target=TargetRecord(
             url=_without_credentials(resolved_url(run.plan.target.url, run.endpoints)),
+            addresses=dict(run.hosts),
             settings=dict(run.settings),
             effective=view.effective_settings() if view else {},
             runtime=run.runtime.name if own else None,
@@ -202,6 +204,7 @@ def _handed_over(run: Run, summary_file: str) -> dict[str, object]:
         "testid": run.testid,
         "plan": run.plan.name,
         "target": {"url": run.url},
+        "hosts": dict(run.hosts),
         **resolved,
         "summary": run.runtime.driver_path(summary_file, run.testid),
         "events": {"url": seen.influxdb, "database": DATABASE} if run.influxdb else None,
@@ -283,33 +286,71 @@ def require_users(users: int) -> None:
         )
 
 
-def require_target(url: str, owned: bool) -> None:
-    """The target is reachable, and this machine's or the user's own. Raises UsageError."""
-    parts = urlsplit(url)
-    port = parts.port or {"http": 80, "https": 443}[parts.scheme]
+# What k6 can give an address of our choice: names of this form.
+_LABEL = "[a-z0-9]([a-z0-9-]*[a-z0-9])?"
+_HOST_NAME = re.compile(rf"({_LABEL}\.)*{_LABEL}")
+
+
+def checked_hosts(urls: Collection[str], owned: bool) -> dict[str, str]:
+    """`name:port` of each target that has a name → the address that drivers are to use for it.
+
+    All addresses of a name are this machine's, or the user's own (`owned`); the first that takes a
+    connection is the one. Looked up once: a driver that did it again could be told another.
+    Raises UsageError.
+    """
+    found = {}
+    for url in sorted(urls):
+        parts = urlsplit(url)
+        name, port = parts.hostname or "", parts.port or {"http": 80, "https": 443}[parts.scheme]
+        addresses = _addresses(name, port)
+        strange = [each for each in addresses if not _of_this_machine(each)]
+        if strange and not owned:
+            one_of = f"{name} is {strange[0]}, which" if name != strange[0] else name
+            raise UsageError(
+                f"target.url: {one_of} is not this machine: put load only on what is yours, "
+                "and say so with --i-own-this-target"
+            )
+        address = _reachable(url, addresses, port)
+        if name in addresses:
+            continue
+        if not _HOST_NAME.fullmatch(name):
+            raise UsageError(
+                f"target.url: '{name}' is no host name that drivers can be given the address of "
+                f"(letters, digits, hyphens and dots): give {address} instead"
+            )
+        found[f"{name}:{port}"] = address
+    return found
+
+
+def _addresses(name: str, port: int) -> list[str]:
     try:
-        host = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_STREAM)[0][4][0]
+        found = socket.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise UsageError(f"target.url: '{parts.hostname}' is unknown: {error.strerror}") from error
-    if not owned and not _of_this_machine(str(host)):
-        raise UsageError(
-            f"target.url: {parts.hostname} is not this machine: put load only on what is yours, "
-            "and say so with --i-own-this-target"
-        )
-    try:
-        socket.create_connection((str(host), port), _CONNECT_SECONDS).close()
-    except OSError as error:
-        raise UsageError(
-            f"target.url: {url} is unreachable ({error.strerror or error}): is it running?"
-        ) from error
+        raise UsageError(f"target.url: '{name}' is unknown: {error.strerror}") from error
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+
+
+def _reachable(url: str, addresses: Sequence[str], port: int) -> str:
+    """The first of them that takes a connection. Raises UsageError with the first's reason."""
+    reasons = []
+    for address in addresses:
+        try:
+            socket.create_connection((address, port), _CONNECT_SECONDS).close()
+        except OSError as error:
+            reasons.append(error.strerror or str(error))
+        else:
+            return address
+    raise UsageError(f"target.url: {url} is unreachable ({reasons[0]}): is it running?")
 
 
 def _of_this_machine(address: str) -> bool:
     parsed = ipaddress.ip_address(address)
+    # ::ffff:192.0.2.7 is 192.0.2.7.
+    parsed = getattr(parsed, "ipv4_mapped", None) or parsed
     if parsed.is_loopback or parsed.is_unspecified:
         return True
     own = {each.address for addresses in psutil.net_if_addrs().values() for each in addresses}
-    return address in own
+    return str(parsed) in own
 
 
 def target_settings(

@@ -83,6 +83,7 @@ class Plan:
     events_url: str = ""
     events_database: str = "myk6db"
     summary: str | None = None
+    hosts: Mapping[str, str] = field(default_factory=dict)  # name:port → address
 
     @property
     def method_with_body(self) -> str:
@@ -161,6 +162,7 @@ def parse_plan(data: Mapping[str, Any]) -> Plan:
         events_url=events.get("url") or "",
         events_database=events.get("database", Plan.events_database),
         summary=data.get("summary"),
+        hosts=dict(data.get("hosts") or {}),
     )
 
 

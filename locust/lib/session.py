@@ -21,7 +21,7 @@ from locust import __version__, events
 from locust.env import Environment
 from locust.runners import MasterRunner, WorkerRunner
 
-from lib import lateness, otel, series
+from lib import hosts, lateness, otel, series
 from lib.client import watch_requests
 from lib.events import Region, Regions
 from lib.options import add_options
@@ -336,6 +336,7 @@ def begin(script: str, path: str = Plan.path) -> Session:
     `path` is what a run by hand asks for.
     """
     session = Session(script, _or_exit(lambda: read_plan(script, path)))
+    hosts.pin(session.plan.hosts)
     otel.fix_bucket_width()
     judge_statuses(session.plan.expect)
     watch_requests()

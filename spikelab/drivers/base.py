@@ -29,7 +29,8 @@ class Run:
     `plan`: with the values and the url of its cell, its phases in the order of the cell's repeat.
     `settings`: all of the lab's own target, none for another; `build`: the target's (None: the
     lab's own); `cores`: of driver and target (None: they share all); `fresh`: it begins with a
-    restart of the target, whatever runs. `stores`: those without which it is no result, of which
+    restart of the target, whatever runs. `hosts`: the address of each target with a name, by
+    `name:port`. `stores`: those without which it is no result, of which
     `gone` went away. `live`: k6 serves a dashboard of its own.
     """
 
@@ -44,6 +45,7 @@ class Run:
     build: TargetBuild | None = None
     cores: Cores | None = None
     fresh: bool = False
+    hosts: Mapping[str, str] = field(default_factory=dict)
     live: bool = False
     gone: list[str] = field(default_factory=list)
 

@@ -14,6 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from spikelab import paths
 from spikelab.drivers.base import PhaseSummary, Run, from_epoch_ms
 from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
@@ -30,6 +31,8 @@ DASHBOARD_PORT = parse_whole_number(os.environ.get(environment.DASHBOARD_PORT, "
 DASHBOARD_URL = f"http://127.0.0.1:{DASHBOARD_PORT}"
 # What a script's own abort looks like in k6's log: only the middle is for people.
 _ABORT = re.compile(r"test aborted: (.*?) at \w+ \(")
+# In the run's folder, in place of the user's own: what k6 has no argument for.
+_CONFIG = "k6-config.json"
 # 99: thresholds crossed, which is a valid result (docs: k6 exit codes).
 _VALID_EXITS = (0, 99)
 _EXITS = {
@@ -54,8 +57,11 @@ class K6:
 
     def command(self, run: Run) -> DriverCommand:
         runtime = run.runtime
+        write_json(paths.RESULTS / run.testid / _CONFIG, {"hosts": addresses_with_ports(run.hosts)})
         arguments = [
             "run",
+            "--config",
+            runtime.driver_path(_CONFIG, run.testid),
             "--tag",
             f"testid={run.testid}",
             "--summary-export",
@@ -98,6 +104,15 @@ class K6:
         for phase in found:
             phase.errors.bodies = bodies.get(phase.name, [])
         return found
+
+
+def addresses_with_ports(hosts: Mapping[str, str]) -> dict[str, str]:
+    """`name:port` → address:port, as k6 wants both."""
+    ports = {name: name.rpartition(":")[2] for name in hosts}
+    return {
+        name: f"[{address}]:{ports[name]}" if ":" in address else f"{address}:{ports[name]}"
+        for name, address in hosts.items()
+    }
 
 
 def _outputs(run: Run) -> list[str]:

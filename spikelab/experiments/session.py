@@ -34,10 +34,10 @@ from spikelab.results.experiment import (
 from spikelab.results.run import RunRecord, now
 from spikelab.run import (
     RunOptions,
+    checked_hosts,
     execute,
     identity,
     require_stack,
-    require_target,
     require_users,
     target_settings,
 )
@@ -122,8 +122,7 @@ class Experiment:
                 raise UsageError("--live: only k6 has a dashboard of its own for a run")
             require_users(plan.users)
             urls |= plan.foreign_urls
-        for url in sorted(urls):
-            require_target(url, self.options.own_target_elsewhere)
+        checked_hosts(urls, self.options.own_target_elsewhere)
 
     def plan_of(self, cell: CellState) -> Plan:
         """What a cell runs. Raises UsageError naming file, line, key and cure."""
@@ -235,6 +234,7 @@ class ExperimentSession:
         self._announce = announce
         plan, kind = experiment.plan, self.state.kind
         self._builds = builds_of(plan)
+        self._hosts: dict[str, dict[str, str]] = {}
         # Where some runs restart the target, all do: a warm one would be ahead of a cold one.
         starts = [(v.settings, self._builds.get(v.name)) for v in plan.variants if not v.url]
         self._fresh = any(start != starts[0] for start in starts)
@@ -342,7 +342,15 @@ class ExperimentSession:
             cores=self._cores,
             fresh=self._fresh,
             live=options.live,
+            hosts=self._hosts_of(plan),
         )
+
+    def _hosts_of(self, plan: Plan) -> dict[str, str]:
+        """Where its targets are: looked up once, so that no run is of another server."""
+        owned = self.experiment.options.own_target_elsewhere
+        for url in plan.foreign_urls - self._hosts.keys():
+            self._hosts[url] = checked_hosts([url], owned)
+        return {k: v for url in plan.foreign_urls for k, v in self._hosts[url].items()}
 
     def _rest(self) -> None:
         seconds = (self._resting_until - now()).total_seconds()

@@ -239,6 +239,10 @@ class Step(Part):
 
 class TargetRecord(Part):
     url: str
+    addresses: Annotated[
+        dict[str, str],
+        Field(description="name:port → the address that it was looked up as, and loaded at"),
+    ] = {}
     settings: Annotated[dict[str, int | bool | str], Field(description="asked for")]
     effective: Annotated[
         dict[str, float | None], Field(description="as the target exports them; null: unlimited")

@@ -1,0 +1,27 @@
+"""The addresses of targets with a name, as the lab has looked them up and checked them."""
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+import gevent.socket
+
+
+def pin(hosts: Mapping[str, str]) -> None:
+    """From here on this process takes the address of `name:port` from here. TLS still asks for, and
+    checks, the name."""
+    if not hosts:
+        return
+    look_up = gevent.socket.getaddrinfo
+
+    def getaddrinfo(
+        host: Any, port: Any, family: int = 0, *others: Any, **named: Any
+    ) -> list[tuple[Any, ...]]:
+        address = hosts.get(f"{host}:{port}".lower())
+        if address is None:
+            return look_up(host, port, family, *others, **named)
+        # The one that was checked, whichever family was asked for.
+        return look_up(address, port, 0, *others, **named)
+
+    for module in (socket, gevent.socket):
+        module.getaddrinfo = getaddrinfo
