@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from itertools import zip_longest
+from datetime import UTC, datetime, timedelta
 from statistics import median
 from typing import Self
 
@@ -24,8 +23,8 @@ from spikelab.plans.model import Phase, Plan
 from spikelab.results.run import Latency, RunRecord, Step, StepGenerator, Wave
 from spikelab.stack.base import REPLICA
 from spikelab.statistics.distribution import Distribution
-from spikelab.stores import SETTLE_SECONDS, InfluxDB, gaps, settle
-from spikelab.target import ConnectionCapacity, TargetView, fill_resources
+from spikelab.stores import InfluxDB, gaps, settle
+from spikelab.target import ConnectionCapacity, RequestTimer, TargetView, fill_resources
 
 TARGET_DIED = "the target died or was restarted during the run"
 
@@ -37,14 +36,26 @@ def died(record: RunRecord) -> bool:
 
 @dataclass(frozen=True)
 class TargetBefore:
-    """The target just before a run: its count of overflows, and when its process started."""
+    """The target just before a run: its count of overflows, when its process started, and its timer
+    of requests, which is read from then on."""
 
     overflows: int = 0
     born: float | None = None
+    timer: RequestTimer | None = None
 
     @classmethod
-    def of(cls, view: TargetView | None) -> Self:
-        return cls(view.listen_overflows(), view.start_time()) if view else cls()
+    def of(cls, view: TargetView | None, plan: Plan) -> Self:
+        if view is None:
+            return cls()
+        timer = RequestTimer(
+            view, plan.request.path.partition("?")[0], list(map(str, plan.request.expect))
+        )
+        return cls(view.listen_overflows(), view.start_time(), timer)
+
+    def stop(self) -> None:
+        """The timer is not read any more."""
+        if self.timer:
+            self.timer.stop()
 
 
 class RunFigures:
@@ -57,6 +68,7 @@ class RunFigures:
         self._prometheus = run.prometheus
         self._influxdb = run.influxdb
         self._targets: list[Usage] = []
+        self._happened: list[PhaseSummary] = []
         self.reasons: list[str] = []
 
     def fill_steps(
@@ -69,6 +81,7 @@ class RunFigures:
             if name == "target" or REPLICA.fullmatch(name)
         ]
         cell = self._run.cell
+        self._happened = sorted(happened, key=lambda summary: summary.begun)
         for phase, summary in zip(self._plan.phases, happened, strict=True):
             self.reasons += spoiled(phase, summary, self._plan.spike)
             if not phase.judged:
@@ -96,6 +109,9 @@ class RunFigures:
         if view is None:
             return
         settle(self._prometheus, record.ended)
+        if before.timer:
+            before.stop()
+            self._fill_server_times(before.timer)
         if view.start_time() != before.born:
             self.reasons.append(TARGET_DIED)
         with self._incomplete("this run's record lacks some of the target's figures"):
@@ -110,7 +126,6 @@ class RunFigures:
             record.queue_wait_seconds = target.queue_wait(
                 self._prometheus, record.started, record.ended, before.born
             )
-            self._fill_server_means(before)
             fill_resources(record.steps, self._prometheus, self._targets, record.host.target_cpus)
 
     def note_gaps(self) -> None:
@@ -126,15 +141,12 @@ class RunFigures:
                     "counted meanwhile shows after them"
                 )
 
-    def _fill_server_means(self, before: TargetBefore) -> None:
-        path = self._plan.request.path.partition("?")[0]
-        steps = sorted(self._record.steps, key=lambda step: step.started)
-        for step, following in zip_longest(steps, steps[1:]):
-            settled = step.ended + timedelta(seconds=SETTLE_SECONDS)
-            until = min(settled, following.started) if following else settled
-            step.server_mean_seconds = target.server_mean(
-                self._prometheus, path, step.started, until, before.born
-            )
+    def _fill_server_times(self, timer: RequestTimer) -> None:
+        """By the target's own timer, from a phase's begin to the next one's."""
+        steps = {step.phase: step for step in self._record.steps}
+        for phases in neighbours(self._happened):
+            if step := steps.get(phases.own.name):
+                fill_server_times(step, phases, timer)
 
     def _fill_samples(self, influxdb: InfluxDB) -> None:
         for step in self._record.steps:
@@ -158,6 +170,51 @@ class RunFigures:
             yield
         except LabError as error:
             self._warn(f"{error}; {consequence}")
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """A phase between those before and after it, as they happened."""
+
+    before: PhaseSummary | None
+    own: PhaseSummary
+    after: PhaseSummary | None
+
+    @property
+    def overlap_seconds(self) -> float:
+        """How long answers of one phase came while it was another's time."""
+        early = _seconds_past(self.before, self.own) if self.before else 0.0
+        return early + (_seconds_past(self.own, self.after) if self.after else 0.0)
+
+
+def neighbours(phases: Sequence[PhaseSummary]) -> list[Neighbours]:
+    """Each of the phases, in the order of their begin."""
+    around = [None, *phases, None]
+    return [Neighbours(*three) for three in zip(around, phases, around[2:], strict=False)]
+
+
+def _seconds_past(one: PhaseSummary, following: PhaseSummary) -> float:
+    return max(0.0, (one.ended - following.begun).total_seconds())
+
+
+# Answers may come at another phase's time for this share of the step's.
+_MOST_OVERLAP = 0.02
+
+
+def fill_server_times(step: Step, phases: Neighbours, timer: RequestTimer) -> None:
+    """How many good answers the target's own timer counted in the step, their mean, and how many of
+    any kind it counted a second while they were begun."""
+    begun = min(phases.own.begun, step.started)
+    quiet = min(begun, phases.before.ended) if phases.before else datetime.min.replace(tzinfo=UTC)
+    until = phases.after.begun if phases.after else datetime.max.replace(tzinfo=UTC)
+    if counted := timer.between((quiet, begun), (min(until, step.ended), until)):
+        mean = counted.good_mean_seconds
+        step.server_mean_seconds = None if mean is None else round(mean, 9)
+        if phases.overlap_seconds <= _MOST_OVERLAP * step.seconds:
+            step.server_good = round(counted.good)
+    end = step.ended - timedelta(seconds=step.drain_seconds)
+    if step.offered_rate and (counted := timer.between((begun, begun), (end, end))):
+        step.server_rate = _rate(round(counted.answered), counted.epoch_seconds)
 
 
 def _cores(components: Mapping[str, Usage], step: Step) -> dict[str, float]:

@@ -65,10 +65,11 @@ def execute(run: Run) -> RunRecord:
     view, capacity = _prepare(run)
     record = open_record(run, view)
     fill_prediction(record, run.plan, capacity)
+    before = TargetBefore()
     try:
         record.save()
         say(f"run {run.testid}")
-        before = TargetBefore.of(view)
+        before = TargetBefore.of(view, run.plan)
         happened, driver, components = _drive(run, record)
         figures = RunFigures(record, run)
         figures.fill_steps(happened, driver, components)
@@ -86,6 +87,8 @@ def execute(run: Run) -> RunRecord:
     except Exception as error:
         close_record(record, [str(error)], run.prometheus, run.influxdb)
         raise
+    finally:
+        before.stop()
     return record
 
 

@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.samples import Sample
 
 from spikelab.errors import LabError
 from spikelab.health import client, unanswered
@@ -315,15 +316,16 @@ Samples = dict[tuple[str, str], float]
 
 def read_samples(url: str, label: str = "") -> Samples:
     """(sample name, value of `label` or "") → value. Raises LabError when it does not answer."""
+    return {(sample.name, sample.labels.get(label, "")): sample.value for sample in read_page(url)}
+
+
+def read_page(url: str) -> list[Sample]:
+    """All samples of a `/metrics` page. Raises LabError when it does not answer."""
     try:
         response = client.get(url, timeout=5.0, headers={"Accept": "text/plain"})
         response.raise_for_status()
         families = text_string_to_metric_families(response.text)
-        return {
-            (sample.name, sample.labels.get(label, "")): sample.value
-            for family in families
-            for sample in family.samples
-        }
+        return [sample for family in families for sample in family.samples]
     except (httpx.HTTPError, ValueError) as error:
         raise LabError(f"{url} does not answer ({type(error).__name__}): ./lab status") from error
 

@@ -1,16 +1,20 @@
 """The lab's own target as it is seen from outside.
 
 Right now, read directly (`TargetView`): settings, queues and sockets, and bringing it to rest.
-Afterwards, from Prometheus: what it went through in a run (`connections`, `queue_wait`,
-`server_mean`) and what it used in a step (`fill_resources`).
+While a run goes: its own timer of requests (`RequestTimer`). Afterwards, from Prometheus: what it
+went through in a run (`connections`, `queue_wait`) and used in a step (`fill_resources`).
 """
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
+from itertools import chain
+from threading import Event, Thread
 
 from spikelab.console import say, warn
 from spikelab.drivers.process import Usage
@@ -21,7 +25,7 @@ from spikelab.settings import Endpoints, SettingValue, load_target_declaration
 from spikelab.signals import OF_LAB_TARGET
 from spikelab.stack.base import Runtime
 from spikelab.stack.builds import TargetBuild
-from spikelab.stores import SETTLE_SECONDS, Prometheus, Samples, first, read_samples
+from spikelab.stores import SETTLE_SECONDS, Prometheus, Samples, first, read_page, read_samples
 
 _IDLE_SECONDS = 30
 _POLL_SECONDS = 0.25
@@ -54,6 +58,46 @@ class ConnectionCapacity:
     predicted: int
     accept_queue_limit: int
     accept_count: int
+
+
+_TIMER = "http_server_requests_seconds"
+
+
+@dataclass(frozen=True)
+class TimedRequests:
+    """What the target's timer has counted of a path since the target's start; of the good ones also
+    their seconds."""
+
+    epoch_seconds: float
+    answered: float = 0.0
+    good: float = 0.0
+    good_seconds: float = 0.0
+
+    def plus(self, kind: str, value: float, *, good: bool) -> "TimedRequests":
+        """With a sample of one of its series; `kind`: ``_count``, ``_sum`` or another."""
+        if kind == "_count":
+            more = value if good else 0.0
+            return replace(self, answered=self.answered + value, good=self.good + more)
+        if kind == "_sum" and good:
+            return replace(self, good_seconds=self.good_seconds + value)
+        return self
+
+    def since(self, earlier: "TimedRequests") -> "TimedRequests":
+        """The difference."""
+        return TimedRequests(
+            self.epoch_seconds - earlier.epoch_seconds,
+            self.answered - earlier.answered,
+            self.good - earlier.good,
+            self.good_seconds - earlier.good_seconds,
+        )
+
+    @property
+    def good_mean_seconds(self) -> float | None:
+        return self.good_seconds / self.good if self.good >= 0.5 else None
+
+
+def _is_good(status: str, expected: Collection[str]) -> bool:
+    return status in expected or f"{status[:1]}xx" in expected
 
 
 class TargetView:
@@ -105,6 +149,19 @@ class TargetView:
             [read_samples(url) for url in self._sockets], "sockets_listen_overflows_total"
         )
 
+    def timed_requests(self, path: str, expected: Collection[str]) -> TimedRequests:
+        """What its own timer has counted so far of `path`, as that timer names it; good answers are
+        those with an `expected` status (``2xx``, ``302``). Raises LabError when it does not
+        answer."""
+        now = time.time()
+        pages = [read_page(f"{url}?includedNames={_TIMER}") for url in self._metrics]
+        counted = TimedRequests((now + time.time()) / 2)
+        for sample in chain.from_iterable(pages):
+            if sample.labels.get("uri") == path:
+                good = _is_good(sample.labels.get("status", ""), expected)
+                counted = counted.plus(sample.name.removeprefix(_TIMER), sample.value, good=good)
+        return counted
+
     def start_time(self) -> float | None:
         """When the target's process started, in epoch seconds, of several the last; None when one
         does not answer."""
@@ -114,6 +171,80 @@ class TargetView:
                 found.append(first(read_samples(url), "process_start_time_seconds"))
         started = [each for each in found if each is not None]
         return max(started) if len(started) == len(self._metrics) else None
+
+
+# From one moment to another.
+Stretch = tuple[datetime, datetime]
+
+
+class RequestTimer:
+    """Reads the target's own timer of a path all along, so that each step's part of it is known to
+    a fraction of a second: Prometheus has it every two seconds."""
+
+    def __init__(self, view: TargetView, path: str, expected: Collection[str]) -> None:
+        self._read = partial(view.timed_requests, path, expected)
+        self._readings: list[TimedRequests] = []
+        self._done = Event()
+        self._look()
+        self._watcher = Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def stop(self) -> None:
+        """After a last look."""
+        if not self._done.is_set():
+            self._done.set()
+            self._watcher.join()
+            self._look()
+
+    def between(self, start: Stretch, end: Stretch) -> TimedRequests | None:
+        """See timed_between."""
+        return timed_between(self._readings, start, end)
+
+    def _watch(self) -> None:
+        while not self._done.wait(_TIMER_SECONDS):
+            self._look()
+
+    def _look(self) -> None:
+        with suppress(LabError):
+            self._readings.append(self._read())
+
+
+_TIMER_SECONDS = 0.5
+
+
+def timed_between(
+    readings: Sequence[TimedRequests], start: Stretch, end: Stretch
+) -> TimedRequests | None:
+    """What was counted from a moment within `start` to one within `end`, both stretches in which
+    nothing was asked (a moment, where one phase follows another at once). None where the timer was
+    not read then, or began anew."""
+    before, after = _reading_in(readings, start), _reading_in(readings, end)
+    if before is None or after is None or after.good < before.good:
+        return None
+    return after.since(before)
+
+
+def _reading_in(readings: Sequence[TimedRequests], stretch: Stretch) -> TimedRequests | None:
+    """The last one from this stretch, else one from between those around it."""
+    first, last = (moment.timestamp() for moment in stretch)
+    inside = [each for each in readings if first <= each.epoch_seconds <= last]
+    if inside:
+        return inside[-1]
+    place = bisect_left(readings, last, key=lambda each: each.epoch_seconds)
+    if not 0 < place < len(readings):
+        return None
+    return _interpolated(readings[place - 1], readings[place], last)
+
+
+def _interpolated(one: TimedRequests, other: TimedRequests, at: float) -> TimedRequests:
+    share = (at - one.epoch_seconds) / (other.epoch_seconds - one.epoch_seconds)
+    gained = other.since(one)
+    return TimedRequests(
+        at,
+        one.answered + share * gained.answered,
+        one.good + share * gained.good,
+        one.good_seconds + share * gained.good_seconds,
+    )
 
 
 def _settings(url: str) -> dict[str, float | None]:
@@ -232,19 +363,6 @@ def queue_wait(
     return QueueWait(
         **{k: None if v is None or math.isnan(v) else round(v, 6) for k, v in quantiles.items()}
     )
-
-
-def server_mean(
-    prometheus: Prometheus, path: str, started: datetime, until: datetime, born: float | None
-) -> float | None:
-    """Seconds a request by the target's own timer; scrapes are 2 s apart, so are its limits.
-
-    `path` as that timer names it; None where it counted nothing there.
-    """
-    seconds, there = "http_server_requests_seconds", f'uri="{path}"'
-    total = prometheus.value(_gained(f"{seconds}_sum", started, until, born, there))
-    count = prometheus.value(_gained(f"{seconds}_count", started, until, born, there))
-    return round(total / count, 9) if total is not None and count else None
 
 
 def _gained(

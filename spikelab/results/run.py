@@ -120,6 +120,11 @@ class Resources(Part):
     ] = None
 
 
+# Two counts of the same requests may differ by this share: where one phase follows another at once,
+# a request may be begun in the one and answered in the other.
+_SAME = 0.02
+
+
 class Step(Part):
     """One judged stretch of load."""
 
@@ -178,7 +183,21 @@ class Step(Part):
     ] = None
     server_mean_seconds: Annotated[
         float | None,
-        Field(description="by the target's own timer, which a request in the worker queue awaits"),
+        Field(
+            description="of good answers by the target's own timer, which a request in the worker "
+            "queue awaits"
+        ),
+    ] = None
+    server_good: Annotated[
+        Count | None,
+        Field(
+            description="good answers that the target's own timer counted; null where some are "
+            "another phase's"
+        ),
+    ] = None
+    server_rate: Annotated[
+        float | None,
+        Field(description="answers of any kind that the same timer counted in the window / window"),
     ] = None
     latency_with_failures_seconds: Annotated[
         Latency,
@@ -231,8 +250,11 @@ class Step(Part):
     @property
     def outside_server_share(self) -> float | None:
         """What part of the mean latency the target's own timer does not see: network, proxies and
-        queues. (Means subtract; percentiles do not.)"""
+        queues. None where that timer did not count the same requests. (Means subtract; percentiles
+        do not.)"""
         if not self.latency_mean_seconds or self.server_mean_seconds is None:
+            return None
+        if self.server_good is None or abs(self.server_good - self.good) > _SAME * self.good:
             return None
         return 1 - self.server_mean_seconds / self.latency_mean_seconds
 

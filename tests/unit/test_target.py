@@ -16,9 +16,15 @@ from spikelab.series import read_series
 from spikelab.settings import Endpoints, load_target_declaration
 from spikelab.signals import LAB_TARGET
 from spikelab.stores import Prometheus, scraped_since
-from spikelab.target import ConnectionCapacity, TargetView, fill_resources
+from spikelab.target import (
+    ConnectionCapacity,
+    TargetView,
+    TimedRequests,
+    fill_resources,
+    timed_between,
+)
 from tests.support.http_server import Server
-from tests.support.past_prometheus import BEGUN, at, needs_prometheus, past_prometheus
+from tests.support.past_prometheus import at, needs_prometheus, past_prometheus
 from tests.support.records import plain_record, plain_step
 
 SECONDS = 40
@@ -48,10 +54,8 @@ def recorded() -> dict[str, Callable[[int], float | None]]:
         f"sockets_established{{{OTHER}}}": lambda s: 700,
         f"sockets_accept_queue_depth{{{OTHER}}}": lambda s: 70,
         f"sockets_accept_queue_limit{{{OTHER}}}": lambda s: 511,
-        # Scraped another way, with the timer and the counter that every such service has.
+        # Scraped another way, with the counter that every such service has.
         'process_cpu_time_ns_total{target="another", job="target"}': lambda s: 4e9 * s,
-        'http_server_requests_seconds_sum{target="another", uri="/hello"}': lambda s: 900.0 * s,
-        'http_server_requests_seconds_count{target="another", uri="/hello"}': float,
     }
     for port in (8081, 9100):
         # Every scrape of it runs into its time-out.
@@ -68,8 +72,6 @@ def recorded() -> dict[str, Callable[[int], float | None]]:
             f"cgroup_cpu_quota_cores{{{scraped}}}": lambda s: 0.5,
             f"process_cpu_time_ns_total{{{scraped}}}": lambda s: 0.25e9 * s,
             f"jvm_memory_committed_bytes{{{scraped}}}": lambda s: 1000,
-            f'http_server_requests_seconds_sum{{{scraped}, uri="/hello"}}': lambda s: 0.5 * s,
-            f'http_server_requests_seconds_count{{{scraped}, uri="/hello"}}': float,
             # The last one is scraped after the first two have changed.
             f'tomcat_setting{{{scraped}, name="TOMCAT_MAX_THREADS"}}': (
                 changed_at(21 if number == 2 else 19)
@@ -98,8 +100,6 @@ def test_a_record_leaves_out_what_another_service_has(prometheus: Prometheus) ->
     capacity = ConnectionCapacity(predicted=99, accept_queue_limit=9, accept_count=9)
     found = target.connections(prometheus, at(5), at(30), capacity, 0, keep_alive=True)
     assert (found.established_peak, found.accept_queue_peak) == (30, 3)
-    mean = target.server_mean(prometheus, "/hello", at(5), at(30), BEGUN.timestamp())
-    assert mean == pytest.approx(0.5)
 
 
 @needs_prometheus
@@ -217,3 +217,44 @@ def test_a_target_with_an_unlimited_setting_has_it(server: Server) -> None:
     unlimited = DECLARATION.resolve({"TOMCAT_MAX_KEEP_ALIVE_REQUESTS": -1})
     assert not target._differs(view, unlimited)
     assert target._differs(view, DECLARATION.resolve())
+
+
+def timed(**answers: tuple[int, float]) -> str:
+    """A target's page: of each path how many answers of a status took so many seconds in all."""
+    lines = []
+    for place, (count, seconds) in answers.items():
+        status, _, path = place.removeprefix("s").partition("_")
+        labels = f'{{status="{status}",uri="/{path}"}}'
+        lines.append(f"http_server_requests_seconds_count{labels} {count}")
+        lines.append(f"http_server_requests_seconds_sum{labels} {seconds}")
+        lines.append(f"http_server_requests_seconds_max{labels} 7")
+    return "\n".join(lines) + "\n"
+
+
+def test_good_answers_are_timed_by_status_and_path(server: Server) -> None:
+    server.text = timed(
+        s200_hello=(10, 5.0), s302_hello=(4, 1.0), s404_hello=(2, 9), s200_other=(3, 3)
+    )
+    none = "http://127.0.0.1:1"
+    replica = (server.url, none)
+    view = TargetView(Endpoints(none, server.url, none, none, None, None, replicas=[replica]))
+    found = view.timed_requests("/hello", ["2xx"])
+    assert (found.answered, found.good, found.good_seconds) == (32, 20, 10)
+    assert found.good_mean_seconds == 0.5
+    assert view.timed_requests("/hello", ["200", "302"]).good == 28
+
+
+def test_what_the_timer_counted_is_read_where_nothing_was_asked() -> None:
+    counts = ((0, 0), (1, 0), (2, 10), (3, 30), (9, 30))
+    read = [TimedRequests(at(s).timestamp(), n, n, n / 2) for s, n in counts]
+    # Quiet until 1.5 s and from 3.5 s on; in a busy time, from the readings around it.
+    whole = timed_between(read, (at(0), at(1.5)), (at(3.5), at(20)))
+    assert whole is not None
+    assert (whole.good, whole.good_mean_seconds) == (30, 0.5)
+    part = timed_between(read, (at(1.5), at(1.5)), (at(2.5), at(2.5)))
+    assert part is not None
+    assert part.good == 15
+    # It was not read then.
+    assert timed_between(read, (at(-2), at(-1)), (at(3), at(3))) is None
+    # The target began anew.
+    assert timed_between(read[::-1], (at(3), at(3)), (at(0), at(0))) is None
