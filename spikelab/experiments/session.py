@@ -25,6 +25,7 @@ from spikelab.measure import died
 from spikelab.plans.estimate import run_estimate
 from spikelab.plans.load import plan_of
 from spikelab.plans.model import Plan
+from spikelab.plans.studies import Variant
 from spikelab.results.experiment import (
     CellState,
     ExperimentKind,
@@ -54,12 +55,18 @@ TRIES = 3
 
 
 class Experiment:
-    """A plan, what the command line adds to it, and the state of its runs."""
+    """A plan, what the command line adds to it, and the state of its runs.
 
-    def __init__(self, plan: Plan, options: RunOptions, state: ExperimentState) -> None:
+    `fresh`: the target is restarted before every run.
+    """
+
+    def __init__(
+        self, plan: Plan, options: RunOptions, state: ExperimentState, fresh: bool | None = None
+    ) -> None:
         self.plan = plan
         self.options = options
         self.state = state
+        self.fresh = restarts(plan) if fresh is None else fresh
 
     @classmethod
     def new(
@@ -71,17 +78,21 @@ class Experiment:
         *,
         seed: int | None = None,
         order: str = "as-written",
+        fresh: bool | None = None,
     ) -> Self:
         """Of these cells, in the order of their runs; nothing is written yet.
 
-        `seed`: the one in use, also where it was drawn.
+        `seed`: the one in use, also where it was drawn. `fresh`: whether the target is restarted
+        before every run, where the plan's own variants do not say it.
         """
+        variants: Sequence[Variant | None] = plan.variants or [None]
         state = ExperimentState(
             experiment=identity(plan.name),
             kind=kind,
             plan=plan.name,
             about=plan.about,
             digest=digest(kind, plan, options),
+            arms={each.name if each else "": arm_digest(plan, options, each) for each in variants},
             labels=dict(options.labels),
             seed=seed,
             order=order,
@@ -89,7 +100,7 @@ class Experiment:
             started=now(),
             cells=list(cells),
         )
-        return cls(plan, options, state)
+        return cls(plan, options, state, fresh)
 
     def resumed(self) -> Self | None:
         """The newest experiment of the same command, where that is not finished.
@@ -104,7 +115,7 @@ class Experiment:
                     return None
                 for cell in state.cells:
                     check_attempts(cell)
-                return type(self)(self.plan, self.options, state)
+                return type(self)(self.plan, self.options, state, self.fresh)
         return None
 
     def check(self, cells: Sequence[CellState] | None = None) -> None:
@@ -204,6 +215,31 @@ def digest(kind: ExperimentKind, plan: Plan, options: RunOptions) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+def arm_digest(plan: Plan, options: RunOptions, variant: Variant | None) -> str:
+    """Of what the runs of a variant measure: two of one digest differ at most in their number,
+    length, order and in how they are judged. A hash: headers may hold a token."""
+    own = plan_of(plan, {}, variant)
+    given = own.model_dump(
+        mode="json", include={"name", "driver", "script", "target", "request", "needs"}
+    )
+    given["phases"] = [
+        each.model_dump(mode="json", exclude={"duration", "start"}) for each in own.phases
+    ]
+    given["settings"] = target_settings(own, variant, options.target_settings)
+    given["labels"] = options.labels
+    build = build_of(variant, plan.path) if variant else None
+    given["build"] = build.fingerprint() if build else None
+    return hashlib.sha256(json.dumps(given, sort_keys=True, default=str).encode()).hexdigest()
+
+
+def restarts(plan: Plan) -> bool:
+    """Whether the target is restarted before every run: where some runs need it, as their settings
+    or build differ, all have it, for a warm one would be ahead of a cold one."""
+    builds = builds_of(plan)
+    starts = [(v.settings, builds.get(v.name)) for v in plan.variants if not v.url]
+    return any(start != starts[0] for start in starts)
+
+
 def builds_of(plan: Plan) -> dict[str, TargetBuild]:
     """The other builds of the target that the plan's variants name. Raises UsageError."""
     builds = {variant.name: build_of(variant, plan.path) for variant in plan.variants}
@@ -235,9 +271,6 @@ class ExperimentSession:
         plan, kind = experiment.plan, self.state.kind
         self._builds = builds_of(plan)
         self._hosts: dict[str, dict[str, str]] = {}
-        # Where some runs restart the target, all do: a warm one would be ahead of a cold one.
-        starts = [(v.settings, self._builds.get(v.name)) for v in plan.variants if not v.url]
-        self._fresh = any(start != starts[0] for start in starts)
         # As compose/.env says, else separate ones to compare the lab's own target with itself.
         self._cores = chosen_cores(
             load_stack_settings().values,
@@ -340,7 +373,7 @@ class ExperimentSession:
             experiment=self.state.experiment if self._has_state_file else None,
             build=self._builds.get(cell.variant or ""),
             cores=self._cores,
-            fresh=self._fresh,
+            fresh=self.experiment.fresh,
             live=options.live,
             hosts=self._hosts_of(plan),
         )

@@ -107,8 +107,17 @@ def run_each(experiment: Experiment, runtime: Runtime) -> Iterator[RunRecord]:
         session.finish()
 
 
-def new_sweep(plan: Plan, options: RunOptions, kind: ExperimentKind = "sweep") -> Experiment:
-    """A sweep from its first run on. Raises UsageError when the plan has nothing to sweep."""
+def new_sweep(
+    plan: Plan,
+    options: RunOptions,
+    kind: ExperimentKind = "sweep",
+    *,
+    fresh: bool | None = None,
+) -> Experiment:
+    """A sweep from its first run on. `fresh`: as an experiment has it.
+
+    Raises UsageError when the plan has nothing to sweep.
+    """
     if plan.sweep is None and not plan.variants and plan.repeats == 1:
         raise UsageError(
             f"{paths.shown(plan.path)}: nothing to sweep: add --values rate=200,400 or --repeats "
@@ -123,7 +132,7 @@ def new_sweep(plan: Plan, options: RunOptions, kind: ExperimentKind = "sweep") -
     cells = cells_in_order(sweep.values, names, plan.repeats, sweep.order, seed)
     # Of the orders only blocks depend on it.
     kept = seed if sweep.order == "blocks" else None
-    return Experiment.new(kind, plan, options, cells, seed=kept, order=sweep.order)
+    return Experiment.new(kind, plan, options, cells, seed=kept, order=sweep.order, fresh=fresh)
 
 
 def run_sweep(session: ExperimentSession) -> None:
@@ -136,8 +145,9 @@ def run_sweep(session: ExperimentSession) -> None:
     end(session)
 
 
-def run_cells(session: ExperimentSession) -> None:
+def run_cells(session: ExperimentSession, repeats: int | None = None) -> None:
     """Runs every cell that is not done; one that has no valid run is passed over in the end.
+    `repeats`: only those of the first so many.
 
     Raises LabError or RunInterruptedError.
     """
@@ -145,7 +155,7 @@ def run_cells(session: ExperimentSession) -> None:
     planned = session.experiment.planned_seconds()
     left = TimeLeft()
     for place, cell in enumerate(cells):
-        if cell.done:
+        if cell.done or (repeats is not None and cell.repeat > repeats):
             continue
         rest = [s for each, s in zip(cells[place:], planned[place:], strict=True) if not each.done]
         wait = show_duration(left.seconds(rest))
@@ -219,35 +229,39 @@ def cells_in_order(
 ) -> list[CellState]:
     """Every combination of the values, with every variant, so many times; in each repeat, all.
 
-    `abba`: values as written, variants in turn forwards and backwards, so that a drift in a line
-    weighs on all alike (a counterbalanced order). `blocks`: each repeat shuffled as a whole by the
-    seed (a randomised block design: Box, Hunter and Hunter, Statistics for Experimenters, ch. 4).
+    `abba`: every second repeat is the one before it backwards, so that a drift in a line weighs on
+    all values and variants alike (a counterbalanced order); each such two begin with another value,
+    so that none is always first, last or in the middle. `blocks`: each repeat shuffled as a whole
+    by the seed (a randomised block design: Box, Hunter and Hunter, Statistics for Experimenters,
+    ch. 4).
     `as-written`: always the same.
     """
     chance = random.Random(seed)
     return [
         cell
         for repeat in range(1, repeats + 1)
-        for cell in _repeat(values, variants, repeat, order, chance)
+        for cell in _repeat(combinations(values), variants, repeat, order, chance)
     ]
 
 
 def _repeat(
-    values: Mapping[str, Sequence[Scalar]],
+    combined: Sequence[dict[str, Scalar]],
     variants: Sequence[str],
     repeat: int,
     order: Order,
     chance: random.Random,
 ) -> list[CellState]:
-    backwards = order == "abba" and repeat % 2 == 0
-    names: list[str | None] = list(reversed(variants) if backwards else variants) or [None]
+    names: Sequence[str | None] = variants or [None]
+    first = (repeat - 1) // 2 % len(combined) if order == "abba" else 0
     cells = [
-        CellState(values=combination, variant=name, repeat=repeat)
-        for combination in combinations(values)
+        CellState(values=values, variant=name, repeat=repeat)
+        for values in [*combined[first:], *combined[:first]]
         for name in names
     ]
     if order == "blocks":
         chance.shuffle(cells)
+    if order == "abba" and repeat % 2 == 0:
+        cells.reverse()
     return cells
 
 

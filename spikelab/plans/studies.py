@@ -89,8 +89,8 @@ class Sweep(Strict):
     """A grid of runs. `values`: a parameter's values. `settings`: a target setting's; a variant
     for each combination. Either are a list, or first, last and step.
 
-    `order`: in every repeat, `abba` takes the values as written and turns the variants' order
-    round; `blocks` shuffles all, by the seed; `as-written` does neither.
+    `order`: `abba` turns values and variants round in every second repeat, and begins each such
+    two with another value; `blocks` shuffles every repeat, by the seed; `as-written` does neither.
     """
 
     values: dict[str, Values] = {}
@@ -204,13 +204,15 @@ class CompareBy(Strict):
     """How variants, or this plan's runs and a baseline, are compared.
 
     `primary`: the one metric that decides. `at`: of a sweep, the value at which it does.
-    `metrics`: the others, under Holm's correction. `margin`: what does not matter.
+    `metrics`: the others, under Holm's correction. `margin`: what does not matter. `looks`: how
+    often the verdict is looked for, evenly over the repeats; the first that is one ends the runs.
     """
 
     primary: MetricName = "p95"
     at: dict[str, Scalar] = {}
     metrics: list[MetricName] = ["p50", "p99", "throughput"]
     margin: Share = "5%"
+    looks: Annotated[int, Field(ge=1, le=20)] = 1
 
     def check(
         self,

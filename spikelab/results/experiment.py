@@ -64,6 +64,10 @@ class ExperimentState(ResultFile):
     digest: Annotated[
         str, Field(description="of the plan and of all that the command line changed in it")
     ]
+    arms: Annotated[
+        dict[str, str],
+        Field(description="by variant, a digest of what its runs measure, however many and long"),
+    ] = {}
     labels: dict[str, str] = {}
     seed: int | None = None
     order: str = "as-written"

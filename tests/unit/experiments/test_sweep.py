@@ -170,21 +170,42 @@ def names(order: Order, repeats: int = 2, seed: int = 1) -> list[str]:
     return [cell.name for cell in cells]
 
 
-def test_abba_turns_the_variants_round_in_every_second_repeat() -> None:
-    assert names("abba", repeats=3) == [
+def test_abba_turns_values_and_variants_round_in_every_second_repeat() -> None:
+    assert names("abba", repeats=4) == [
         "rate=200 off #1",
         "rate=200 on #1",
         "rate=400 off #1",
         "rate=400 on #1",
-        "rate=200 on #2",
-        "rate=200 off #2",
         "rate=400 on #2",
         "rate=400 off #2",
-        "rate=200 off #3",
-        "rate=200 on #3",
+        "rate=200 on #2",
+        "rate=200 off #2",
         "rate=400 off #3",
         "rate=400 on #3",
+        "rate=200 off #3",
+        "rate=200 on #3",
+        "rate=200 on #4",
+        "rate=200 off #4",
+        "rate=400 on #4",
+        "rate=400 off #4",
     ]
+
+
+@pytest.mark.parametrize("values", [2, 3, 5])
+def test_in_abba_no_value_keeps_its_place(values: int) -> None:
+    """Over two repeats a drift in a line weighs on all alike; over all of them each value has been
+    at every place."""
+    rates = list(range(values))
+    cells = cells_in_order({"rate": rates}, ["off", "on"], 2 * values, "abba", 0)
+    places: dict[object, list[int]] = {}
+    for place, cell in enumerate(cells):
+        places.setdefault((cell.values["rate"], cell.variant), []).append(place % (2 * values))
+    for each in places.values():
+        assert {one + other for one, other in zip(each[::2], each[1::2], strict=True)} == {
+            2 * values - 1
+        }
+    by_rate = [{place // 2 for place in places[rate, "off"]} for rate in rates]
+    assert by_rate == [set(rates)] * values
 
 
 def test_as_written_is_the_same_in_every_repeat() -> None:
