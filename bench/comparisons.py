@@ -149,7 +149,7 @@ def pilot(pairs: int, equal: int, slower: int, later: int) -> None:
     """The noise of identical arms, and how likely the bench then shows what it should."""
     trial = Trial("pilot", False, pairs)
     question = trial.question
-    plan = identical_arms(trial.plan, question)
+    plan = identical_arms(trial.plan)
     experiment = new_comparison(plan, trial.options, question)
     state = experiment.state
     began = monotonic()

@@ -1,4 +1,5 @@
-"""How often the lab's verdicts are wrong, by simulation: comparisons, shares, capacity searches.
+"""How often the lab's verdicts on steps and capacities are wrong, by simulation. Those of
+comparisons are in bench/comparison_verdicts.py.
 
 No lab and no load is needed. The same seed gives the same figures.
 """
@@ -9,70 +10,19 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 
 import numpy as np
 from numpy.random import Generator
 from scipy.optimize import brentq
 
 from spikelab.objectives import Verdict
-from spikelab.statistics.pairs import Answer, Metric, Pair, compare
 from spikelab.statistics.search import Capacity, Observation, Search, answer, next_rate
 from spikelab.statistics.shares import judge_share
 
 # The verdict of a step, from its rate and the number of steps before.
 Judge = Callable[[float, int], Verdict]
 
-_LATENCY = Metric("p95", better="lower", margin=0.05)
 _WARM_UP_SECONDS = 5.0
-
-
-@dataclass(frozen=True)
-class Arms:
-    """A and B in interleaved pairs: B takes `change` times as long as A.
-
-    `noise` is the standard deviation of a run's logarithm; both runs of a pair also share a
-    minute of the machine, which varies three times as much. `tails`: degrees of freedom of a t
-    distribution of the noise, scaled to the same deviation; None: normal.
-    """
-
-    noise: float
-    change: float = 1.0
-    tails: int | None = None
-
-    def pairs(self, count: int, random: Generator) -> list[Pair]:
-        minutes = random.normal(0, 3 * self.noise, count)
-        a, b = (minutes + self._runs(count, random) for _ in "ab")
-        return list(zip(np.exp(a).tolist(), (self.change * np.exp(b)).tolist(), strict=True))
-
-    def _runs(self, count: int, random: Generator) -> np.ndarray:
-        if self.tails is None:
-            return random.normal(0, self.noise, count)
-        scale = math.sqrt((self.tails - 2) / self.tails)
-        return self.noise * scale * random.standard_t(self.tails, count)
-
-
-def verdict_of(pairs: list[Pair]) -> Answer:
-    return compare(_LATENCY, [], {_LATENCY.name: pairs})[0].verdict
-
-
-def verdicts(arms: Arms, pairs: int, comparisons: int, random: Generator) -> Counter[Answer]:
-    return Counter(verdict_of(arms.pairs(pairs, random)) for _ in range(comparisons))
-
-
-def verdicts_with_a_second_look(
-    arms: Arms, pairs: int, comparisons: int, random: Generator
-) -> Counter[Answer]:
-    """As many pairs again where the first ones were inconclusive, all judged together."""
-
-    def one() -> Answer:
-        first = arms.pairs(pairs, random)
-        verdict = verdict_of(first)
-        if verdict != "inconclusive":
-            return verdict
-        return verdict_of(first + arms.pairs(pairs, random))
-
-    return Counter(one() for _ in range(comparisons))
 
 
 @dataclass(frozen=True)
@@ -135,31 +85,6 @@ def run_search(search: Search, judge: Judge) -> tuple[Capacity, list[Observation
     return answer(search, steps), steps
 
 
-def _compare_arms(comparisons: int, random: Generator) -> None:
-    print("pairs  noise   tails  change   better  worse  equivalent  inconclusive")
-    for tails, noise, pairs, change in product(
-        (None, 3), (0.02, 0.03, 0.05), (6, 10, 16), (1.0, 1.1)
-    ):
-        _print_row(
-            f"{pairs:>5}  {noise:>5.0%}  {tails or 'normal':>6}  {change:>6}",
-            verdicts(Arms(noise, change, tails), pairs, comparisons, random),
-        )
-    print("\nThe same, twice as many pairs after an inconclusive look")
-    for noise in (0.03, 0.05, 0.1):
-        _print_row(
-            f"    6  {noise:>5.0%}  normal  {1.0:>6}",
-            verdicts_with_a_second_look(Arms(noise), 6, comparisons, random),
-        )
-
-
-def _print_row(about: str, found: Counter[Answer]) -> None:
-    answers: tuple[Answer, ...] = ("better", "worse", "equivalent", "inconclusive")
-    shares = [found[answer] / found.total() for answer in answers]
-    widths = (9, 7, 12, 14)
-    cells = (f"{share:>{width}.1%}" for share, width in zip(shares, widths, strict=True))
-    print(about + "".join(cells), flush=True)
-
-
 def _judge_shares(steps: int, random: Generator) -> None:
     queue = Queue()
     judge = queue.judge(30, random)
@@ -207,13 +132,12 @@ def _grade(found: Capacity, capacity: float) -> str:
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--comparisons", type=int, default=2000, help="of each row, default 2000")
+    parser.add_argument("--steps", type=int, default=2000, help="of each row, default 2000")
     parser.add_argument("--searches", type=int, default=100, help="of each row, default 100")
     parser.add_argument("--seed", type=int, default=1, help="default 1")
     asked = parser.parse_args()
     random = np.random.default_rng(asked.seed)
-    _compare_arms(asked.comparisons, random)
-    _judge_shares(asked.comparisons, random)
+    _judge_shares(asked.steps, random)
     _search_capacity(asked.searches, random)
 
 

@@ -30,6 +30,7 @@ from spikelab.comparison.experiment import (
     new_comparison,
     run_comparison,
 )
+from spikelab.comparison.looks import look_at
 from spikelab.comparison.pairing import mark_baseline, two_arms
 from spikelab.comparison.verdict import METRICS, compare_arms, overall
 from spikelab.console import out, say
@@ -42,7 +43,7 @@ from spikelab.errors import (
     did_you_mean,
 )
 from spikelab.experiments.capacity import CapacityQuestion, known_steps, search_capacity
-from spikelab.experiments.session import Experiment
+from spikelab.experiments.session import Experiment, restarts
 from spikelab.experiments.sweep import ORDERS, Changes, new_sweep, run_sweep
 from spikelab.history import write_confidence
 from spikelab.plans.load import load_plan, plan_files
@@ -212,6 +213,16 @@ def compare(
     ] = None,
     a: Annotated[str | None, typer.Option("--a", help="the variant that is A")] = None,
     b: Annotated[list[str] | None, typer.Option("--b", help="a variant that is B")] = None,
+    looks: Annotated[
+        int | None,
+        typer.Option("--looks", min=1, max=20, help="verdicts looked for on the way, to end early"),
+    ] = None,
+    interleaved: Annotated[
+        bool, typer.Option("--interleaved", help="imported runs of A and B were taken in turn")
+    ] = False,
+    mixed_latency: Annotated[
+        bool, typer.Option("--mixed-latency", help="compare latencies that are not the same figure")
+    ] = False,
     preset: PresetOption = None,
     assignments: SetOption = None,
     target_settings: TargetSetOption = None,
@@ -226,22 +237,26 @@ def compare(
 ) -> None:
     """Say whether B is better or worse than A, equivalent, or inconclusive.
 
-    Exit 0: better, equivalent or without a verdict; 99: worse; 3: inconclusive.
+    Runs that were not taken in turn are set side by side, without a verdict. Exit 0: better or
+    equivalent; 99: worse; 3: inconclusive or without a verdict.
     """
     output.prepare(json_file)
-    asked = QuestionOptions(primary, metrics, margin, at or [])
+    asked = QuestionOptions(primary, metrics, margin, at or [], looks, interleaved, mixed_latency)
     plan = _plan_among(names or [])
     if plan is not None and baseline is None:
+        if interleaved or mixed_latency:
+            option = "--interleaved" if interleaved else "--mixed-latency"
+            raise UsageError(f"{option}: this is for finished runs")
         options = run_options(labels, target_settings, i_own_this_target)
         to_run = load_plan(plan, assignments or [], driver, (), preset)
         _finish(_of_plan(to_run, options, asked, _Sides(aa, a, b or []), fresh), json_file)
     _refuse_what_plans_take(
         {"--aa": aa, "--a": a, "--b": b, "--preset": preset, "--set": assignments}
         | {"--target-set": target_settings, "--label": labels, "--driver": driver}
-        | {"--fresh": fresh}
+        | {"--fresh": fresh, "--looks": looks}
     )
     if baseline is not None:
-        if json_file or asked != QuestionOptions(None, None, None, []):
+        if json_file or asked != QuestionOptions(at=[]):
             raise UsageError(f"--baseline {baseline}: this only marks it: leave out how to compare")
         _mark(baseline, names or [])
     else:
@@ -283,7 +298,8 @@ def _of_finished(names: Sequence[str], asked: QuestionOptions) -> ComparisonReco
     if not 1 <= len(names) <= 2:
         raise UsageError("name a plan, two things to compare, or one: ./lab compare --help")
     a, b = two_arms(names)
-    return compare_arms(a, b, asked.of_runs(b.plan))
+    question = asked.of_runs(b.plan)
+    return compare_arms(a, b, question, look_at(a, b, question))
 
 
 def _of_plan(
@@ -294,10 +310,12 @@ def _of_plan(
     if sides.identical:
         if sides.a or sides.b:
             raise UsageError("--aa: identical arms are the plan's first variant: no --a, no --b")
-        plan = identical_arms(plan, question)
+        fresh_target = restarts(plan)
+        plan = identical_arms(plan)
     else:
         plan = choose_variants(plan, sides.a, sides.b)
-    new = new_comparison(plan, options, question)
+        fresh_target = restarts(plan)
+    new = new_comparison(plan, options, question, fresh=fresh_target)
     new.check()
     runtime = running()
     experiment = (None if fresh else new.resumed()) or new
@@ -320,6 +338,6 @@ def _finish(records: Sequence[ComparisonRecord], json_file: Path | None) -> NoRe
     if json_file is not None:
         found = [record.to_json() for record in records]
         output.write_or_warn(json_file, found[0] if len(found) == 1 else {"comparisons": found})
-    verdict = None if records[0].noise else overall(records)
-    codes = {"worse": EXIT_SLO_MISSED, "inconclusive": EXIT_INCONCLUSIVE}
-    raise typer.Exit(codes.get(verdict or "", EXIT_OK))
+    verdict = overall(records)
+    codes = {"worse": EXIT_SLO_MISSED, "inconclusive": EXIT_INCONCLUSIVE, None: EXIT_INCONCLUSIVE}
+    raise typer.Exit(EXIT_OK if records[0].noise else codes.get(verdict, EXIT_OK))

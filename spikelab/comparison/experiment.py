@@ -1,11 +1,20 @@
 """A comparison that the lab runs itself: a plan's variants in turn, or identical arms (A/A)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from spikelab import paths
-from spikelab.comparison.pairing import PHASE, Arm, Place, arm_of_state, parse_place, primary_place
+from spikelab.comparison.looks import look_at
+from spikelab.comparison.pairing import (
+    PHASE,
+    Arm,
+    Place,
+    arm_of_state,
+    parse_place,
+    primary_place,
+    variants_of,
+)
 from spikelab.comparison.verdict import (
     METRICS,
     ComparisonQuestion,
@@ -13,6 +22,7 @@ from spikelab.comparison.verdict import (
     overall,
     with_noise,
 )
+from spikelab.console import say
 from spikelab.errors import UsageError, did_you_mean
 from spikelab.experiments import sweep
 from spikelab.experiments.session import Experiment, ExperimentSession
@@ -25,11 +35,12 @@ from spikelab.plans.load import (
     split_assignment,
 )
 from spikelab.plans.model import Plan
-from spikelab.plans.studies import CompareBy, combinations
+from spikelab.plans.parameters import LONGEST_NAME
+from spikelab.plans.studies import CompareBy, Variant, combinations
 from spikelab.results.comparison import ComparisonRecord, MetricName
 from spikelab.results.experiment import ExperimentState
 from spikelab.run import RunOptions
-from spikelab.statistics.pairs import require_pairs
+from spikelab.statistics.pairs import planned_looks, require_pairs
 from spikelab.units import parse_fraction
 
 
@@ -41,6 +52,9 @@ class QuestionOptions:
     metrics: str | None = None
     margin: str | None = None
     at: Sequence[str] = ()
+    looks: int | None = None
+    interleaved: bool = False
+    mixed_latency: bool = False
 
     def of(self, by: CompareBy | None) -> ComparisonQuestion:
         """The question of a plan with these changes. Raises UsageError naming the option."""
@@ -56,7 +70,9 @@ class QuestionOptions:
             question = replace(
                 question, at=parse_place(split_assignment(t, "--at") for t in self.at)
             )
-        return question
+        if self.looks is not None:
+            question = replace(question, looks=self.looks)
+        return replace(question, interleaved=self.interleaved, mixed_latency=self.mixed_latency)
 
     def of_runs(self, plan: str) -> ComparisonQuestion:
         """The question of finished runs: as the ready plan of that name declares it."""
@@ -103,30 +119,26 @@ def choose_variants(plan: Plan, a: str | None, b: Sequence[str]) -> Plan:
     chosen = [first, *(name for name in (b or names) if name != first)]
     if len(chosen) < 2:
         raise UsageError(f"--a {first} --b {first}: these are the same")
-    return plan if chosen == names else _with_variants(plan, chosen)
+    variants = {variant.name: variant for variant in plan.variants}
+    return plan if chosen == names else _with_variants(plan, [variants[name] for name in chosen])
 
 
-def identical_arms(plan: Plan, question: ComparisonQuestion) -> Plan:
-    """The plan for an A/A comparison: its first variant, if any, twice as often. Where values are
-    swept, those of the place that decides.
-
-    Raises UsageError for too few repeats, and where it is not said which place decides.
-    """
-    deciding = _deciding(plan, question)
-    sweep_of_place = {"values": {name: [deciding[name]] for name in _swept(plan)}}
-    # The statistics speak of pairs of one place; the plan's own question would ask for variants.
-    return _with_variants(
-        plan,
-        [variant.name for variant in plan.variants[:1]],
-        compare=None,
-        sweep=sweep_of_place,
-        repeats=2 * plan.repeats,
-    )
+# What the second one of identical arms is called, after the first.
+_AGAIN = "-again"
 
 
-def _with_variants(plan: Plan, names: Sequence[str], **keys: Any) -> Plan:
-    variants = [plan.variant(name) for name in names]
-    keys["variants"] = [each.model_dump(exclude_defaults=True) for each in variants if each]
+def identical_arms(plan: Plan) -> Plan:
+    """The plan for an A/A comparison: the first variant, or the plan as it is, against itself, with
+    all that the comparison of A and B has: values, order, repeats and pauses."""
+    first = plan.variants[0] if plan.variants else Variant(name="plan")
+    again = first.model_copy(update={"name": first.name[: LONGEST_NAME - len(_AGAIN)] + _AGAIN})
+    return _with_variants(plan, [first, again])
+
+
+def _with_variants(plan: Plan, variants: Sequence[Variant]) -> Plan:
+    keys: dict[str, Any] = {
+        "variants": [each.model_dump(exclude_defaults=True) for each in variants]
+    }
     if plan.sweep and plan.sweep.settings:
         # They are these variants by now.
         own = plan.sweep.model_dump(exclude={"settings"}, exclude_none=True)
@@ -134,20 +146,33 @@ def _with_variants(plan: Plan, names: Sequence[str], **keys: Any) -> Plan:
     return changed(plan, **keys)
 
 
-def new_comparison(plan: Plan, options: RunOptions, question: ComparisonQuestion) -> Experiment:
-    """A comparison's runs from the first on. Raises UsageError where they could not decide."""
-    _deciding(plan, question)
-    return sweep.new_sweep(plan, options, "comparison")
+def new_comparison(
+    plan: Plan, options: RunOptions, question: ComparisonQuestion, *, fresh: bool | None = None
+) -> Experiment:
+    """A comparison's runs from the first on. `fresh`: whether the target is restarted before each,
+    where the variants do not say it. Raises UsageError where they could not decide."""
+    _require_enough(plan, "repeats", lambda: require_pairs(plan.repeats))
+    _require_enough(plan, "compare.looks", lambda: planned_looks(plan.repeats, question.looks))
+    _require_enough(plan, "sweep.order", lambda: _require_changing_order(plan))
+    primary_place(_places(plan), question.at)
+    return sweep.new_sweep(plan, options, "comparison", fresh=fresh)
 
 
-def _deciding(plan: Plan, question: ComparisonQuestion) -> Place:
-    """The place of the primary metric, where enough pairs are planned. Raises UsageError."""
+def _require_enough(plan: Plan, key: str, check: Callable[[], object]) -> None:
+    """Runs the check, whose UsageError then names the line of that key."""
     try:
-        require_pairs(plan.repeats)
+        check()
     except UsageError as error:
-        line, _ = line_of(plan.path, ["repeats"])
+        line, _ = line_of(plan.path, key.split("."))
         raise mistake_at(plan.path, line, str(error)) from error
-    return primary_place(_places(plan), question.at)
+
+
+def _require_changing_order(plan: Plan) -> None:
+    if plan.sweep and plan.sweep.order == "as-written":
+        raise UsageError(
+            "order: as-written has A run before B in every pair, so a drift would count as a "
+            "difference: take abba or blocks"
+        )
 
 
 def _places(plan: Plan) -> list[Place]:
@@ -163,46 +188,65 @@ def _swept(plan: Plan) -> Mapping[str, Sequence[Any]]:
 def run_comparison(
     session: ExperimentSession, question: ComparisonQuestion, *, identical: bool = False
 ) -> list[ComparisonRecord]:
-    """Runs what is left of a comparison, judges it and keeps the answer. `identical`: its arms are.
+    """Runs what is left of a comparison, judges it and keeps the answer. `identical`: its arms are,
+    and all runs are made, for they are about the noise.
 
     Raises LabError or RunInterruptedError.
     """
-    sweep.run_cells(session)
     if identical:
+        sweep.run_cells(session)
         records = [compare_identical_arms(session.state, question)]
     else:
-        records = compare_variants(session.state, session.experiment.plan, question)
+        records = _run_looks(session, question)
     session.state.answer = state_answer(records)
     sweep.end(session)
     return records
 
 
+def _run_looks(session: ExperimentSession, question: ComparisonQuestion) -> list[ComparisonRecord]:
+    """Runs up to each planned look, and no further than to the first that decides."""
+    state, plan = session.state, session.experiment.plan
+    planned = planned_looks(plan.repeats, question.looks)
+    for number, pairs in enumerate(planned):
+        sweep.run_cells(session, pairs)
+        records = compare_variants(state, plan, question, planned, number)
+        if pairs == plan.repeats or all(each.verdict != "inconclusive" for each in records):
+            break
+        say(f"look {number + 1} of {len(planned)}, after {pairs} pairs: no verdict yet")
+    # What was not needed any more is no missing run.
+    state.cells = [cell for cell in state.cells if cell.repeat <= pairs]
+    return records
+
+
 def compare_variants(
-    state: ExperimentState, plan: Plan, question: ComparisonQuestion
+    state: ExperimentState,
+    plan: Plan,
+    question: ComparisonQuestion,
+    planned: Sequence[int] = (),
+    number: int = 0,
 ) -> list[ComparisonRecord]:
-    """Each variant against the first. Raises UsageError where one has no run with figures."""
+    """Each variant against the first. `planned`: the comparison's looks, of which this is number
+    `number`, the first 0. Raises UsageError where a variant has no run with figures."""
+    pairs = planned[number] if planned else plan.repeats
     names = [variant.name for variant in plan.variants]
-    first, *others = (arm_of_state(state, name) for name in names)
-    return [compare_arms(first, other, question) for other in others]
+    first, *others = (_up_to(arm_of_state(state, name), pairs) for name in names)
+    return [
+        compare_arms(first, other, question, look_at(first, other, question, planned, number))
+        for other in others
+    ]
+
+
+def _up_to(arm: Arm, repeats: int) -> Arm:
+    samples = tuple(sample for sample in arm.samples if sample.repeat <= repeats)
+    return replace(arm, samples=samples)
 
 
 def compare_identical_arms(
     state: ExperimentState, question: ComparisonQuestion
 ) -> ComparisonRecord:
-    """Runs 1 and 2, 3 and 4 … of identical arms as pairs, every second one turned round."""
-    arm = arm_of_state(state)
-    a, b = (_half(arm, name, place) for place, name in enumerate("AB"))
-    return with_noise(compare_arms(a, b, question))
-
-
-def _half(arm: Arm, name: str, which: int) -> Arm:
-    """A, B, B, A, …: a drift in a line weighs on both alike."""
-    samples = [
-        replace(sample, repeat=(sample.repeat + 1) // 2)
-        for sample in arm.samples
-        if (sample.repeat // 2 % 2) == which
-    ]
-    return replace(arm, name=f"{arm.name}:{name}", samples=tuple(samples))
+    """The first two variants, which are the same: a comparison like any other, and its noise."""
+    a, b = (arm_of_state(state, name) for name in variants_of(state.records()))
+    return with_noise(compare_arms(a, b, question), question.looks)
 
 
 def state_answer(records: Sequence[ComparisonRecord]) -> dict[str, Any]:

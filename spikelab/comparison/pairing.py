@@ -13,6 +13,7 @@ from pathlib import Path
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
+from spikelab.judge import started_enough
 from spikelab.plans.load import plan_files
 from spikelab.results.experiment import ExperimentState
 from spikelab.results.files import write_json
@@ -43,6 +44,8 @@ class Arm:
     """A or B. `experiment` is None for a single run; `variant` where it is one of several.
 
     `order`: in which the experiment took its variants; None where the lab did not run it.
+    `digest`: of what its runs measure; None where that is not known. `rivals`: with how many arms
+    of its experiment one of them can be compared. `unfinished`: runs of it are still to come.
     """
 
     name: str
@@ -51,6 +54,9 @@ class Arm:
     variant: str | None
     samples: tuple[Sample, ...]
     order: str | None = None
+    digest: str | None = None
+    rivals: int = 1
+    unfinished: bool = False
 
     @property
     def single(self) -> bool:
@@ -107,10 +113,27 @@ def _trouble(record: RunRecord, step: Step) -> str | None:
     limited = step.generator.limited
     if limited or (limited is None and record.generator.limited):
         return "the driver was the limit of this run"
-    if step.verdict == "inconclusive" and not record.imported:
+    if _behind_schedule(record, step):
         # Its load was not the one that was asked for, so neither are its figures.
         return "the driver was behind its schedule"
     return None
+
+
+def _behind_schedule(record: RunRecord, step: Step) -> bool:
+    """Whether k6 neither started nor dropped what its schedule asked for, or nobody saw whether
+    what it dropped was its own fault. A step can be inconclusive for other reasons, such as too few
+    requests for an objective: its figures are compared all the same."""
+    if record.imported or step.verdict != "inconclusive":
+        return False
+    if not step.why:
+        # Of schema 1, where nothing else made a step inconclusive.
+        return True
+    if step.dropped and step.generator.limited is None:
+        return True
+    if record.driver != "k6" or not step.offered_rate or not step.started_rate:
+        return False
+    with_drops = step.started_rate * (step.requests + step.dropped) / step.requests
+    return not started_enough(step.model_copy(update={"started_rate": with_drops}))
 
 
 def _only(place: Place, name: str) -> Place:
@@ -141,7 +164,11 @@ def arm_of_state(state: ExperimentState, variant: str | None = None) -> Arm:
         raise UsageError(f"{state.experiment} has no variant '{variant}'{cure}")
     # Of an import it is the order of its files.
     order = None if records[0].imported else state.order
-    return arm_of_experiment(state.experiment, records, variant, order)
+    return replace(
+        arm_of_experiment(state.experiment, records, variant, order),
+        digest=state.arms.get(variant or ""),
+        rivals=max(1, len({cell.variant for cell in state.cells}) - 1),
+    )
 
 
 def find_arm(name: str) -> Arm:
@@ -153,7 +180,9 @@ def find_arm(name: str) -> Arm:
         state = ExperimentState.read(found)
         if state is None:
             raise UsageError(f"{paths.shown(folder / ExperimentState.FILE)}: cannot be read")
-        return arm_of_state(state, variant if colon else None)
+        # One that went on without a valid run of some cell has its answer.
+        unfinished = state.state != "finished" and state.answer is None
+        return replace(arm_of_state(state, variant if colon else None), unfinished=unfinished)
     record = RunRecord.read(found)
     if record is None or not record.steps:
         why = "; ".join(record.reasons) if record else "its record cannot be read"
@@ -327,21 +356,67 @@ def interleaved(a: Arm, b: Arm) -> bool | None:
     return None if a.order is None else True
 
 
+def no_verdict(a: Arm, b: Arm, paired: Sequence[Paired], declared: bool) -> str | None:
+    """Why A and B are only set side by side; None where a verdict is due. `declared`: the user says
+    that imported runs were taken in turn. Raises UsageError where the lab knows better."""
+    in_turn = interleaved(a, b)
+    if declared and in_turn is False:
+        raise UsageError(
+            "--interleaved: this is for imported runs; the lab knows of its own that A's and B's "
+            "were not taken in turn"
+        )
+    if not any(place.both > 1 for place in paired):
+        what = "two single runs" if a.single and b.single else "one run a side at each place"
+        return (
+            f"{what} cannot tell a difference from the machine's own changes from run to run; "
+            "./lab compare PLAN runs its variants in turn, six times each or more"
+        )
+    if in_turn is False:
+        return (
+            "A's and B's runs were not taken in turn, so what changed on the machine between them "
+            "would count as a difference; ./lab compare PLAN runs its variants in turn"
+        )
+    if in_turn is None and not declared:
+        return (
+            "whether A's and B's imported runs were taken in turn is not known; --interleaved says "
+            "that they were"
+        )
+    if a.unfinished or b.unfinished:
+        return (
+            f"{a.experiment} is not finished, and looking early makes false verdicts likelier; "
+            "the command that began it goes on with it, and looks of a plan (compare.looks) can "
+            "end it early"
+        )
+    first = _always_first(paired) if a.order == "as-written" else None
+    if first:
+        return (
+            f"{first} ran first in every pair (order: as-written), so a drift would count as a "
+            "difference; the orders abba and blocks change it"
+        )
+    return None
+
+
+def _always_first(paired: Sequence[Paired]) -> str | None:
+    """A or B, where all of its runs were begun before those that they are compared with."""
+    firsts = {
+        "A" if pair.a.record.started < pair.b.record.started else "B"
+        for place in paired
+        for pair in place.pairs
+        if pair.a and pair.b
+    }
+    return firsts.pop() if len(firsts) == 1 else None
+
+
+def latency_bases(a: Arm, b: Arm) -> list[str]:
+    """Which figures the latencies of their runs are, each once."""
+    return list(dict.fromkeys(record.latency_basis for arm in (a, b) for record in arm.records))
+
+
 def notes(a: Arm, b: Arm) -> list[str]:
     """What a reader has to know about the pairs, a line each."""
     found = []
     if a.plan != b.plan:
         found.append(f"A is of the plan {a.plan}, B of {b.plan}")
-    match interleaved(a, b):
-        case None:
-            found.append("imported runs: whether A's and B's were taken in turn is not known")
-        case False:
-            found.append(
-                "A's and B's runs were not interleaved: what changed on the machine between them "
-                "is part of the difference"
-            )
-    if a.order == "as-written" and interleaved(a, b):
-        found.append("A ran before B in every repeat (order: as-written)")
     for name, one, other in (("A", a, b), ("B", b, a)):
         there = _by_place(other)
         alone = [show_place(found[1].place) for found in _firsts(one) if found[0] not in there]

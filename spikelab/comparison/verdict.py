@@ -4,7 +4,7 @@ its sentence.
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Literal
 
@@ -14,13 +14,15 @@ from spikelab.comparison.pairing import (
     Place,
     RunPair,
     interleaved,
+    latency_bases,
+    no_verdict,
     notes,
     pair_up,
     primary_place,
     show_place,
 )
-from spikelab.judge import with_drops
-from spikelab.objectives import QUANTILES, reached_by
+from spikelab.errors import UsageError
+from spikelab.objectives import reached_by
 from spikelab.plans.studies import CompareBy
 from spikelab.results.comparison import (
     Advice,
@@ -34,16 +36,19 @@ from spikelab.results.comparison import (
     Result,
     Side,
 )
-from spikelab.results.run import Latency, Step, now
+from spikelab.results.run import Step, now
 from spikelab.run import identity
 from spikelab.statistics.pairs import (
+    FIRST_ERROR,
     Answer,
     Comparison,
     Metric,
     Pair,
     advise,
     compare,
+    error_of,
     fewest_pairs,
+    likely_deviation,
     pairs_needed,
     require_pairs,
     smallest_difference,
@@ -54,24 +59,42 @@ from spikelab.units import INFINITE, MISSING, parse_fraction, show_percent, show
 @dataclass(frozen=True)
 class ComparisonQuestion:
     """How A and B are compared. `margin`: 0.05 for 5 %; `at`: where the primary metric decides.
-    `at_asked`: that is a must; else names that nothing was swept by say nothing."""
+    `at_asked`: that is a must; else names that nothing was swept by say nothing. `looks`: how often
+    a verdict is looked for. `interleaved`: imported runs were taken in turn, the user says.
+    `mixed_latency`: latencies that are not the same figure are compared all the same."""
 
     primary: MetricName = "p95"
     metrics: Sequence[MetricName] = ()
     margin: float = 0.05
     at: Place = field(default_factory=dict)
     at_asked: bool = True
+    looks: int = 1
+    interleaved: bool = False
+    mixed_latency: bool = False
 
     @classmethod
     def of(cls, by: CompareBy | None) -> "ComparisonQuestion":
         """As a plan declares it, or the defaults."""
         by = by or CompareBy()
-        return cls(by.primary, by.metrics, parse_fraction(by.margin), by.at)
+        return cls(by.primary, by.metrics, parse_fraction(by.margin), by.at, looks=by.looks)
 
     @property
     def all_metrics(self) -> list[MetricName]:
         """The primary one first, each once."""
         return list(dict.fromkeys([self.primary, *self.metrics]))
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at a question. `error`: the share of false verdicts that it may have; `next_error`:
+    that of a new comparison after it. `earlier`: comparisons that count as looks before it.
+    `planned`: its comparison's looks, after so many pairs."""
+
+    question: str | None = None
+    error: float = FIRST_ERROR
+    next_error: float = error_of(1)
+    earlier: Sequence[str] = ()
+    planned: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -89,25 +112,16 @@ def _percentile(key: str) -> Callable[[Step], float | None]:
     """A latency percentile with failures and drops as infinitely late, as objectives judge it."""
 
     def of(step: Step) -> float | None:
-        printed = step.latency_with_failures_seconds.model_dump()
-        lacking = _lacking(printed, step)
-        if key in lacking:
-            return None
-        for name in reversed(QUANTILES):
-            if name in lacking:
-                # The next higher one stands for it, as `with_drops` has it.
-                higher = [each for each, q in QUANTILES.items() if q > QUANTILES[name]]
-                printed[name] = printed[higher[0]] if higher else None
-        value = with_drops(Latency(**printed), step.requests, step.dropped)[key]
-        return math.inf if value is None else value
+        seconds = getattr(step.latency_with_failures_seconds, key)
+        if seconds is not None:
+            return float(seconds)
+        if key not in reached_by(step.good, step.requests + step.dropped):
+            return math.inf
+        # The slowest good answer has its rank; but a report may not print all percentiles.
+        printed = getattr(step.latency_seconds, key) is not None
+        return step.latency_seconds.max if printed else None
 
     return of
-
-
-def _lacking(printed: Mapping[str, float | None], step: Step) -> set[str]:
-    """Percentiles that are null though good answers reach them: an imported report may not print
-    all. Null is infinite else."""
-    return {name for name in reached_by(step.good, step.requests) if printed[name] is None}
 
 
 def _failures(step: Step) -> float | None:
@@ -131,7 +145,7 @@ METRICS: dict[MetricName, MetricDefinition] = {
     ),
     "success": MetricDefinition("share that failed or was dropped", "lower", "share", _failures),
     "throughput": MetricDefinition(
-        "answers a second, drain included", "higher", "1/s", lambda step: step.achieved_rate
+        "answers a second of the load", "higher", "1/s", lambda step: step.completed_rate
     ),
     "goodput": MetricDefinition(
         "good answers within the objectives a second", "higher", "1/s", lambda step: step.goodput
@@ -139,14 +153,25 @@ METRICS: dict[MetricName, MetricDefinition] = {
 }
 
 
-def compare_arms(a: Arm, b: Arm, question: ComparisonQuestion) -> ComparisonRecord:
-    """B against A; side by side without a verdict where no place has more than one pair.
+# Where some run's answers within the window were not counted: of spikes, imports and older records.
+_WITH_DRAIN = MetricDefinition(
+    "answers a second, drain included", "higher", "1/s", lambda step: step.achieved_rate
+)
 
-    Raises UsageError for too few pairs, and where it is not said which place decides.
+
+def compare_arms(
+    a: Arm, b: Arm, question: ComparisonQuestion, look: Look | None = None
+) -> ComparisonRecord:
+    """B against A; side by side where no verdict is due. `look`: the first one without it.
+
+    Raises UsageError for too few pairs, where it is not said which place decides, and for latencies
+    that are not the same figure.
     """
+    look = look or Look()
+    _require_one_latency(a, b, question)
     paired = pair_up(a, b)
-    judged = any(place.both > 1 for place in paired)
-    results = _judged(paired, question) if judged else _side_by_side(paired, question)
+    reason = no_verdict(a, b, paired, question.interleaved)
+    results = _side_by_side(paired, question) if reason else _judged(paired, question, look)
     record = ComparisonRecord(
         comparison=identity("compare"),
         created=now(),
@@ -156,7 +181,7 @@ def compare_arms(a: Arm, b: Arm, question: ComparisonQuestion) -> ComparisonReco
         a=_side(a),
         b=_side(b),
         interleaved=interleaved(a, b),
-        notes=notes(a, b),
+        notes=[*notes(a, b), *_notes(a, b, question, results)],
         results=results,
         left_out=[
             LeftOut(place=dict(place.place), repeat=pair.repeat, reason="; ".join(pair.trouble))
@@ -165,13 +190,51 @@ def compare_arms(a: Arm, b: Arm, question: ComparisonQuestion) -> ComparisonReco
             if pair.trouble
         ],
         verdict=None,
-        summary=no_verdict(a, b),
+        summary=f"no verdict: {reason}",
     )
-    if record.deciding:
-        record.at = record.deciding.place
-        record.verdict = record.deciding.verdict
-        record.summary = summary(record)
+    return record if reason else _decided(record, look)
+
+
+def _decided(record: ComparisonRecord, look: Look) -> ComparisonRecord:
+    """The record with its verdict, and with what this look was."""
+    assert record.deciding is not None
+    record.at = record.deciding.place
+    record.verdict = record.deciding.verdict
+    record.summary = summary(record)
+    record.question, record.earlier = look.question, list(look.earlier)
+    record.looks = list(look.planned)
+    record.confidence_level = 1 - look.error
+    if look.earlier:
+        record.notes.append(
+            f"look {len(look.earlier) + 1} at the same question, after {', '.join(look.earlier)}: "
+            f"it may have {show_percent(look.error)} of false verdicts, so that all looks together "
+            "stay below 5 %"
+        )
     return record
+
+
+def _require_one_latency(a: Arm, b: Arm, question: ComparisonQuestion) -> None:
+    bases = latency_bases(a, b)
+    of_latency = [name for name in question.all_metrics if METRICS[name].unit == "s"]
+    if len(bases) > 1 and of_latency and not question.mixed_latency:
+        raise UsageError(
+            f"the latencies of these runs are not the same figure ({', '.join(bases)}): "
+            f"--mixed-latency compares them even so, --primary and --metrics leave "
+            f"{', '.join(of_latency)} out"
+        )
+
+
+def _notes(
+    a: Arm, b: Arm, question: ComparisonQuestion, results: Sequence[Result]
+) -> Iterator[str]:
+    """What a reader has to know about the figures, a line each."""
+    bases = latency_bases(a, b)
+    if len(bases) > 1:
+        yield f"the latencies are not the same figure: {', '.join(bases)}"
+    if question.interleaved and interleaved(a, b) is None:
+        yield "that A's and B's imported runs were taken in turn is said by --interleaved"
+    if any(result.about == _WITH_DRAIN.about for result in results):
+        yield "throughput is answers a second with the drain (achieved_rate): some run has no other"
 
 
 def _side(arm: Arm) -> Side:
@@ -185,21 +248,15 @@ def _side(arm: Arm) -> Side:
 
 
 def _side_by_side(paired: Sequence[Paired], question: ComparisonQuestion) -> list[Result]:
-    """Figures and their ratio; one pair has no interval."""
+    """Figures and their ratio, without an interval."""
     results = [_figures(place, name) for place in paired for name in question.all_metrics]
     for result in results:
-        if len(result.pairs) == 1:
-            result.ratio = _ratio(result.pairs[0])
+        if isinstance(result.a, float) and isinstance(result.b, float) and result.a:
+            result.ratio = result.b / result.a
     return results
 
 
-def _ratio(pair: PairFigures) -> float | None:
-    if not isinstance(pair.a, float) or not isinstance(pair.b, float) or not pair.a:
-        return None
-    return pair.b / pair.a
-
-
-def _judged(paired: Sequence[Paired], question: ComparisonQuestion) -> list[Result]:
+def _judged(paired: Sequence[Paired], question: ComparisonQuestion, look: Look) -> list[Result]:
     """The primary place and metric first; its pairs must be enough, those elsewhere need not."""
     places = [place.place for place in paired]
     at = question.at
@@ -218,9 +275,9 @@ def _judged(paired: Sequence[Paired], question: ComparisonQuestion) -> list[Resu
         Metric(label, METRICS[name].better, question.margin) for label, _, name in enough
     )
     figures = {label: _judging_pairs(place, name) for label, place, name in enough}
-    found = {each.metric.name: each for each in compare(primary, secondary, figures)}
+    found = {each.metric.name: each for each in compare(primary, secondary, figures, look.error)}
     return [
-        _result(place, name, found.get(label), question, primary=label == primary.name)
+        _result(place, name, found.get(label), question, look, primary=label == primary.name)
         for label, place, name in cells
     ]
 
@@ -231,15 +288,23 @@ def _label(place: Paired, metric: MetricName) -> str:
 
 
 def _judging_pairs(place: Paired, metric: MetricName) -> list[Pair]:
-    return [_pair(pair, metric) for pair in place.pairs]
+    definition = _definition(place, metric)
+    return [_pair(pair, definition) for pair in place.pairs]
 
 
-def _pair(pair: RunPair, metric: MetricName) -> Pair:
+def _definition(place: Paired, metric: MetricName) -> MetricDefinition:
+    """One for all pairs of a place: two formulas have no ratio."""
+    steps = [run.step for pair in place.pairs for run in (pair.a, pair.b) if run]
+    if metric == "throughput" and any(step.completed_rate is None for step in steps):
+        return _WITH_DRAIN
+    return METRICS[metric]
+
+
+def _pair(pair: RunPair, metric: MetricDefinition) -> Pair:
     """Both figures, or none: one alone says nothing of the other."""
     if pair.trouble or pair.a is None or pair.b is None:
         return None, None
-    of = METRICS[metric].of
-    return of(pair.a.step), of(pair.b.step)
+    return metric.of(pair.a.step), metric.of(pair.b.step)
 
 
 def _result(
@@ -247,6 +312,7 @@ def _result(
     name: MetricName,
     answer: Comparison | None,
     question: ComparisonQuestion,
+    look: Look,
     primary: bool,
 ) -> Result:
     result = _figures(place, name)
@@ -263,16 +329,17 @@ def _result(
         result.ratio, result.low, result.high = ratio.mean, ratio.low, ratio.high
         result.log_deviation = ratio.log_deviation
         if answer.verdict == "inconclusive" and answer.reason is None:
-            result.advice = Advice(**asdict(advise(ratio, question.margin)))
+            advice = advise(ratio, question.margin, look.error, look.next_error)
+            result.advice = Advice(**asdict(advice))
     return result
 
 
 def _figures(place: Paired, name: MetricName) -> Result:
     """The figures without any verdict."""
-    figure = METRICS[name]
+    figure = _definition(place, name)
     pairs = []
     for pair in place.pairs:
-        a, b = _pair(pair, name)
+        a, b = _pair(pair, figure)
         if pair.a and pair.b and a is not None and b is not None:
             runs = pair.a.record.testid, pair.b.record.testid
             pairs.append(
@@ -319,14 +386,16 @@ def overall(records: Sequence[ComparisonRecord]) -> Answer | None:
     return next((verdict for verdict in _WORST_FIRST if verdict in verdicts), None)
 
 
-def with_noise(record: ComparisonRecord) -> ComparisonRecord:
-    """Of identical arms: what the deviation of their log-ratios allows, by metric."""
+def with_noise(record: ComparisonRecord, looks: int = 1) -> ComparisonRecord:
+    """Of identical arms: what the deviation of their log-ratios allows, by metric. `looks`: of the
+    comparison that is planned; its last one alone decides with the pairs needed."""
     deciding = [result for result in record.results if result.place == record.at]
-    noise = [_noise(result, record.margin) for result in deciding]
+    error = FIRST_ERROR / looks
+    noise = [_noise(result, record.margin, error) for result in deciding]
     return record.model_copy(update={"noise": noise, "summary": noise_sentence(record, noise)})
 
 
-def _noise(result: Result, margin: float) -> Noise:
+def _noise(result: Result, margin: float, error: float) -> Noise:
     pairs, deviation = len(result.pairs), result.log_deviation
     if deviation is None:
         return Noise(
@@ -341,8 +410,8 @@ def _noise(result: Result, margin: float) -> Noise:
         metric=result.metric,
         pairs=pairs,
         log_deviation=deviation,
-        smallest_difference=smallest_difference(deviation, pairs),
-        pairs_needed=pairs_needed(deviation, margin),
+        smallest_difference=smallest_difference(deviation, pairs, error),
+        pairs_needed=pairs_needed(likely_deviation(deviation, pairs), margin, error),
     )
 
 
@@ -369,15 +438,6 @@ def called(side: Side, other: Side) -> str:
     return side.name if side.variant == other.variant else side.variant or side.name
 
 
-def no_verdict(a: Arm, b: Arm) -> str:
-    """Why two runs are only set side by side."""
-    what = "two single runs" if a.single and b.single else "one run a side at each place"
-    return (
-        f"no verdict: {what} cannot tell a difference from the machine's own changes from run to "
-        "run; ./lab compare PLAN runs its variants in turn, six times each or more"
-    )
-
-
 def noise_sentence(record: ComparisonRecord, found: Sequence[Noise]) -> str:
     """The primary metric's noise, and whether the machine told identical arms apart."""
     first = found[0]
@@ -385,7 +445,7 @@ def noise_sentence(record: ComparisonRecord, found: Sequence[Noise]) -> str:
         "equivalent": "identical arms were found equivalent",
         "inconclusive": "identical arms could not be told apart, nor shown to be equivalent",
         None: "identical arms have no ratio",
-    }.get(record.verdict, f"identical arms were called {record.verdict}, which 1 in 20 may be")
+    }.get(record.verdict, f"identical arms were called {record.verdict}, which 1 in 25 may be")
     if first.log_deviation is None or first.smallest_difference is None:
         return f"{said}; {first.metric}: {first.reason}"
     needed = "more than 1,000" if first.pairs_needed is None else str(first.pairs_needed)
@@ -417,13 +477,14 @@ def _advice(result: Result, margin: float) -> str:
         return ""
     seen = f"{len(result.pairs)} pairs would have shown a difference of "
     seen += f"{advice.smallest_difference - 1:.1%} (80 % chance)"
-    if advice.more_pairs is None:
-        more = "more than 1,000 pairs would be needed: make the machine quieter or the runs longer"
-    elif advice.more_pairs:
+    if advice.pairs_needed is None:
         more = (
-            f"{advice.more_pairs} more repeats, {advice.pairs_needed} in all, would decide at a "
-            f"margin of {margin * 100:.3g} %"
+            "a new comparison would need more than 1,000 pairs: make the machine quieter or the "
+            "runs longer"
         )
     else:
-        more = "there were enough pairs, and luck failed: compare once more"
+        more = (
+            f"a new comparison with {advice.pairs_needed} pairs (repeats: {advice.pairs_needed}) "
+            f"would decide at a margin of {margin * 100:.3g} %"
+        )
     return f"; {more}; {seen}"

@@ -171,15 +171,23 @@ def _how_compared(record: ComparisonRecord, spoiled: Sequence[RunRecord]) -> lis
     taken = {
         True: "A's and B's runs were taken in turn, so that what drifts meets both.",
         False: "A's and B's runs were not taken in turn: what drifted is in the ratio.",
-        None: "Whether A's and B's runs were taken in turn is not known.",
+        None: "The lab does not know whether A's and B's runs were taken in turn.",
     }
-    return [
-        f"A is {record.a.name} ({a}), B is {record.b.name} ({b}). {taken[record.interleaved]}",
+    sides = f"A is {record.a.name} ({a}), B is {record.b.name} ({b}). {taken[record.interleaved]}"
+    if record.verdict is None:
+        return [sides, "Figures are geometric means over the runs, set side by side."]
+    lines = [
+        sides,
         "The unit of replication is the run. Of each pair the ratio B / A is taken; the interval "
-        "is Student's on their logarithms at 95 %. Equivalent: the whole interval is within the "
-        f"margin of {show_percent(record.margin)}. Better or worse: it leaves 1 out. The primary "
-        f"metric, {record.primary}, decides; the others share another 5 % by Holm's correction.",
+        f"is Student's on their logarithms at {show_percent(record.confidence_level)}. Equivalent: "
+        f"the whole interval is within the margin of {show_percent(record.margin)}. Better or "
+        f"worse: it leaves 1 out. The primary metric, {record.primary}, decides; the others share "
+        f"another {show_percent(1 - record.confidence_level)} by Holm's correction.",
     ]
+    if record.looks:
+        after = joined([str(pairs) for pairs in record.looks])
+        lines.append(f"A verdict was looked for after {after} pairs, and the first one counts.")
+    return lines
 
 
 def _how_run(subject: Subject) -> str:
@@ -281,18 +289,10 @@ def limits(subject: Subject) -> list[str]:
 
 def _limits_of_comparison(record: ComparisonRecord) -> list[str]:
     lines = list(record.notes)
-    if record.interleaved is False:
-        lines.append(
-            "The runs were not taken in turn: a drift of the machine may be the difference."
-        )
     for each in record.left_out:
         where = " ".join(filter(None, [show_place(each.place), f"pair {each.repeat}"]))
         lines.append(f"Left out: {where}: {each.reason}")
     lines += [f"{each.metric}: {each.reason}" for each in record.results if each.reason]
-    if record.verdict is None:
-        lines.append(
-            "Set side by side only: one run a side shows no spread, so there is no verdict."
-        )
     return lines
 
 

@@ -456,11 +456,15 @@ def _forest(record: ComparisonRecord) -> Figure:
         axes.set_xlabel(f"{called(record.b, record.a)} / {called(record.a, record.b)}")
         axes.grid(visible=False, axis="y")
 
-    about = (
-        f"{called(record.b, record.a)} divided by {called(record.a, record.b)}, with the 95 % "
-        f"interval over pairs of runs. The band is the margin of {show_percent(record.margin)}: "
-        "what lies whole within it does not matter. The diamond decides."
-    )
+    about = f"{called(record.b, record.a)} divided by {called(record.a, record.b)}"
+    if record.verdict is None:
+        about += f". The band is the margin of {show_percent(record.margin)}."
+    else:
+        about += (
+            f", with the {show_percent(record.confidence_level)} interval over pairs of runs. The "
+            f"band is the margin of {show_percent(record.margin)}: what lies whole within it does "
+            "not matter. The diamond decides."
+        )
     height = 1.1 + 0.27 * len(rows)
     return drawn("Ratios and their intervals", about, draw, height=height)
 

@@ -1,5 +1,5 @@
 """Tables of experiments: a sweep's rates or runs, the steps of a capacity search, and a comparison
-with what more pairs would bring."""
+with what a new one would need."""
 
 from collections.abc import Callable
 from typing import Any
@@ -138,7 +138,7 @@ def metrics(record: ComparisonRecord, a: str, b: str, judged: bool = True) -> Ta
     ]
     if judged:
         columns += [
-            number("95 % interval", _interval),
+            number(f"{show_percent(record.confidence_level)} interval", _interval),
             number("pairs", lambda result: str(len(result.pairs))),
             text("verdict", lambda result: result.verdict or MISSING),
         ]
@@ -162,15 +162,14 @@ def _interval(result: Result) -> str:
 
 
 def advice(record: ComparisonRecord) -> Table | None:
-    """What more pairs would bring; None where nothing asks for more."""
+    """What a new comparison would need; None where nothing asks for one."""
     advised = [(result, result.advice) for result in record.results if result.advice]
     columns = [
         text("metric", lambda row: _metric(row[0])),
         number("pairs needed", lambda row: _pairs_needed(row[1].pairs_needed)),
-        number("more than there are", lambda row: show_count(row[1].more_pairs)),
         number("smallest difference seen", lambda row: _above_1(row[1].smallest_difference)),
     ]
-    return table("What more pairs would bring", columns, advised) if advised else None
+    return table("What a new comparison would need", columns, advised) if advised else None
 
 
 def noise(record: ComparisonRecord) -> Table | None:

@@ -11,6 +11,7 @@ from pydantic import Field, model_validator
 from spikelab.results.files import Count, Moment, Part, ResultFile
 from spikelab.results.run import Scalar
 from spikelab.statistics.pairs import Answer
+from spikelab.statistics.shares import CONFIDENCE
 
 # A figure of a step that comparisons know; spikelab/comparison/verdict.py says how each is taken.
 MetricName = Literal[
@@ -55,12 +56,13 @@ class LeftOut(Part):
 
 
 class Advice(Part):
-    """What more pairs would bring: docs/statistics.md says how far it can be trusted."""
+    """What a new comparison would need: docs/statistics.md says how far it can be trusted."""
 
     pairs_needed: Annotated[
-        Count | None, Field(description="in all, for a verdict with 80 % chance; null: over 1,000")
+        Count | None,
+        Field(description="of a new comparison, to decide with 80 % chance; null: over 1,000"),
     ]
-    more_pairs: Count | None
+    more_pairs: Annotated[Count | None, Field(description="than this comparison had")]
     smallest_difference: Annotated[
         float, Field(description="the ratio above 1 that these pairs tell from 1 with 80 % chance")
     ]
@@ -79,7 +81,9 @@ class Result(Part):
     b: MetricValue = None
     pairs: list[PairFigures]
     ratio: Annotated[float | None, Field(description="B / A; null where a figure has none")] = None
-    low: Annotated[float | None, Field(description="of the ratio's 95 % interval")] = None
+    low: Annotated[
+        float | None, Field(description="of the ratio's interval, at the record's confidence_level")
+    ] = None
     high: float | None = None
     log_deviation: Annotated[
         float | None, Field(description="standard deviation of the pairs' ln(B / A)")
@@ -146,7 +150,8 @@ class Noise(Part):
 
 class ComparisonRecord(ResultFile):
     """The whole file: B against A. `verdict` is the primary metric's at the place that decides;
-    null for runs that are only set side by side. `noise` is there for identical arms."""
+    null for runs that are only set side by side: `summary` says why. `noise` is there for identical
+    arms."""
 
     FILE = "comparison.json"
     NAME = "comparison"
@@ -163,6 +168,18 @@ class ComparisonRecord(ResultFile):
     interleaved: Annotated[
         bool | None, Field(description="the lab took A's and B's runs in turn; null: not known")
     ]
+    question: Annotated[
+        str | None, Field(description="the same of all comparisons of what A and B are here")
+    ] = None
+    earlier: Annotated[
+        list[str], Field(description="comparisons of this question before it that count as looks")
+    ] = []
+    looks: Annotated[
+        list[Count], Field(description="planned, after so many pairs; empty: one, at the end")
+    ] = []
+    confidence_level: Annotated[
+        float, Field(gt=0, lt=1, description="of the intervals; 1 minus this look's error")
+    ] = CONFIDENCE
     notes: list[str] = []
     results: Annotated[list[Result], Field(description="the primary one first, if one decided")]
     left_out: list[LeftOut] = []

@@ -1,11 +1,10 @@
 """A against B over interleaved pairs of runs: better, worse, equivalent or inconclusive.
 
-The ratio of the two with its interval over runs, the tests on it for one metric or several, and
-what a comparison of so many pairs can decide from the spread of its log-ratios. These last figures
-take the observed deviation for the true one. From six pairs the true one may be 0.62 to 2.45 times
-that (95 %), and the pairs needed go with its square: an order of magnitude, not a promise. No
-figure uses the observed ratio: power at the observed effect only repeats the p value (Hoenig and
-Heisey, The abuse of power, The American Statistician 55 (2001)).
+The ratio of the two with its interval over runs, the tests on it for one metric or several, the
+share of false verdicts that each look at a question may have, and what a comparison of so many
+pairs can decide from the spread of its log-ratios. No figure of the last kind uses the observed
+ratio: power at the observed effect only repeats the p value (Hoenig and Heisey, The abuse of power,
+The American Statistician 55 (2001)).
 
 docs/statistics.md says what is decided how, and why. SciPy takes half a second to load, so the
 functions that need it import it.
@@ -29,9 +28,41 @@ Answer = Literal["better", "worse", "equivalent", "inconclusive"]
 # One figure of A's run and B's run. None: not measured. Infinite: failures count so.
 Pair = tuple[float | None, float | None]
 
-_DIFFERENCE_LEVEL = 1 - CONFIDENCE
-# Both ends of the 95 % interval inside the margin: each of the two one-sided tests at 2.5 %.
-_EQUIVALENCE_LEVEL = _DIFFERENCE_LEVEL / 2
+# Of all looks at one question together: false "better" or "worse" where nothing differs.
+TOTAL_ERROR = 1 - CONFIDENCE
+# The first comparison's part of it; what is left is for those after an inconclusive one.
+FIRST_ERROR = 0.04
+
+
+def error_of(earlier: int) -> float:
+    """The share of false verdicts that a comparison may have after so many inconclusive ones of
+    the same question: 4 %, 0.5 %, 0.25 %, 0.125 % … Together they stay below 5 %, however many
+    there are and whatever runs they share, since chances of errors at most add up (Bonferroni)."""
+    return FIRST_ERROR if not earlier else (TOTAL_ERROR - FIRST_ERROR) / 2**earlier
+
+
+def planned_looks(pairs: int, looks: int) -> list[int]:
+    """After how many pairs a comparison that may stop early is judged: evenly, the last at its
+    end. Raises UsageError where the first look would have too few pairs."""
+    found = [math.ceil(pairs * look / looks) for look in range(1, looks + 1)]
+    if found[0] < fewest_pairs():
+        raise UsageError(
+            f"looks: {looks} at {pairs} pairs: the first would have {found[0]}, and needs "
+            f"{fewest_pairs()}: at least {fewest_pairs() * looks} pairs (repeats: "
+            f"{fewest_pairs() * looks}) or fewer looks"
+        )
+    return found
+
+
+def error_of_look(error: float, looks: Sequence[int], look: int) -> float:
+    """A planned look's part of the comparison's error, in proportion to its new pairs.
+
+    Lan and DeMets, Discrete sequential boundaries for clinical trials, Biometrika 70 (1983), with
+    a linear spending function (Kim and DeMets, Biometrika 74 (1987)); the parts are not enlarged
+    for the looks' correlation, so that they hold for the sign test and any distribution alike.
+    `look`: the first is 0.
+    """
+    return error * (looks[look] - (looks[look - 1] if look else 0)) / looks[-1]
 
 
 @dataclass(frozen=True)
@@ -51,8 +82,8 @@ class Metric:
 class Ratio:
     """Geometric mean of the pairs' B / A.
 
-    `low` to `high` is its two-sided 95 % interval. `log_deviation` is the standard deviation of
-    the natural logarithms of the pairs' ratios.
+    `low` to `high` is its two-sided interval, 95 % unless asked for otherwise. `log_deviation` is
+    the standard deviation of the natural logarithms of the pairs' ratios.
     """
 
     mean: float
@@ -63,12 +94,13 @@ class Ratio:
 
     @property
     def difference_p(self) -> float:
-        """Two-sided p of "B equals A": at most 0.05 where the interval leaves 1 out."""
+        """Two-sided p of "B equals A": at most 0.05 where a 95 % interval leaves 1 out."""
         log = abs(math.log(self.mean))
         return min(1.0, 2 * self._beyond(log)) if log else 1.0
 
     def equivalence_p(self, margin: float) -> float:
-        """p of "they differ by more than the margin": at most 0.025 where the interval is inside.
+        """p of "they differ by more than the margin": at most 0.025 where a 95 % interval is
+        inside.
 
         `margin`: 0.05 allows ratios from 1 / 1.05 to 1.05, so that swapping A and B changes
         nothing. The larger of two one-sided tests: Schuirmann, A comparison of the two one-sided
@@ -86,10 +118,11 @@ class Ratio:
         return float(student.sf(log / error, self.pairs - 1))
 
 
-def ratio_of(ratios: Sequence[float]) -> Ratio:
+def ratio_of(ratios: Sequence[float], confidence: float = CONFIDENCE) -> Ratio:
     """Paired t on log-ratios: the unit of replication is the pair, not the request.
 
-    `ratios`: one B / A for each pair, at least two, positive and finite. Source: Student's paired
+    `ratios`: one B / A for each pair, at least two, positive and finite. `confidence`: of the
+    interval. Source: Student's paired
     test (Box, Hunter and Hunter, Statistics for Experimenters, 2nd ed., ch. 3) on logarithms, as
     Fleming and Wallace, How not to lie with statistics, CACM 29 (1986), ask of ratios.
     Raises ValueError.
@@ -101,7 +134,7 @@ def ratio_of(ratios: Sequence[float]) -> Ratio:
     logs = [math.log(ratio) for ratio in ratios]
     mean, deviation, freedom = statistics.fmean(logs), statistics.stdev(logs), len(logs) - 1
     error = deviation / math.sqrt(len(logs))
-    half = error * student.ppf((1 + CONFIDENCE) / 2, freedom)
+    half = error * student.ppf((1 + confidence) / 2, freedom)
     return Ratio(
         mean=math.exp(mean),
         low=math.exp(mean - half),
@@ -116,8 +149,9 @@ class Comparison:
     """B against A in one metric.
 
     `ratio` is B / A; None where some figure has no ratio, and `difference_p` is then a sign
-    test's. Both p values are Holm's adjusted ones for a secondary metric; `ratio`'s interval is
-    never adjusted. `reason` says in one line what kept the verdict from the usual way.
+    test's. `error`: the share of false verdicts that this look may have. Both p values are Holm's
+    adjusted ones for a secondary metric; `ratio`'s interval is never adjusted. `reason` says in one
+    line what kept the verdict from the usual way.
     """
 
     metric: Metric
@@ -125,15 +159,17 @@ class Comparison:
     b_is_higher: bool
     difference_p: float
     equivalence_p: float
+    error: float
     reason: str | None = None
 
     @property
     def verdict(self) -> Answer:
         """About B."""
-        # First: a difference that is certain and certainly too small to matter is none.
-        if self.equivalence_p <= _EQUIVALENCE_LEVEL:
+        # First: a difference that is certain and certainly too small to matter is none. Both ends
+        # of the interval inside the margin: each of the two one-sided tests has half the error.
+        if self.equivalence_p <= self.error / 2:
             return "equivalent"
-        if self.difference_p <= _DIFFERENCE_LEVEL:
+        if self.difference_p <= self.error:
             return "better" if self.b_is_higher == (self.metric.better == "higher") else "worse"
         return "inconclusive"
 
@@ -146,7 +182,7 @@ def fewest_pairs(metrics: int = 1) -> int:
     two by Holm, 11 of 40. The t interval has no such floor, but with fewer pairs it would stand on
     its assumption of normal log-ratios alone.
     """
-    return math.ceil(1 + math.log2(metrics / _DIFFERENCE_LEVEL))
+    return math.ceil(1 + math.log2(metrics / TOTAL_ERROR))
 
 
 def require_pairs(pairs: int) -> None:
@@ -159,17 +195,21 @@ def require_pairs(pairs: int) -> None:
 
 
 def compare(
-    primary: Metric, secondary: Sequence[Metric], pairs: Mapping[str, Sequence[Pair]]
+    primary: Metric,
+    secondary: Sequence[Metric],
+    pairs: Mapping[str, Sequence[Pair]],
+    error: float = FIRST_ERROR,
 ) -> list[Comparison]:
     """The verdicts, the primary metric's first.
 
-    `pairs`: of each metric's name, the figures of A and B in each pair of runs. The primary
-    metric has the whole 5 % for itself, the secondary ones share another 5 % by Holm.
+    `pairs`: of each metric's name, the figures of A and B in each pair of runs. `error`: the share
+    of false verdicts that this look may have. The primary metric has it for itself, the secondary
+    ones share as much by Holm.
     Raises UsageError for too few pairs, ValueError for a figure that is negative or not a number.
     """
     for metric in (primary, *secondary):
         require_pairs(len(pairs[metric.name]))
-    rest = [_tested(metric, pairs[metric.name]) for metric in secondary]
+    rest = [_tested(metric, pairs[metric.name], error) for metric in secondary]
     adjusted = zip(
         rest,
         holm([each.difference_p for each in rest]),
@@ -177,32 +217,32 @@ def compare(
         strict=True,
     )
     return [
-        _tested(primary, pairs[primary.name]),
+        _tested(primary, pairs[primary.name], error),
         *(replace(each, difference_p=d, equivalence_p=e) for each, d, e in adjusted),
     ]
 
 
-def _tested(metric: Metric, pairs: Sequence[Pair]) -> Comparison:
+def _tested(metric: Metric, pairs: Sequence[Pair], error: float) -> Comparison:
     """One metric by itself: its p values are not adjusted."""
     measured = [(a, b) for a, b in pairs if a is not None and b is not None]
     if not all(figure >= 0 for pair in measured for figure in pair):
         raise ValueError(f"{metric.name}: a figure is negative or not a number: {measured}")
-    ratio = _ratio(measured)
+    ratio = _ratio(measured, 1 - error)
     if len(measured) < fewest_pairs():
         reason = f"only {len(measured)} pairs have both figures: {fewest_pairs()} are needed"
-        return Comparison(metric, ratio, False, 1.0, 1.0, reason)
+        return Comparison(metric, ratio, False, 1.0, 1.0, error, reason)
     if ratio is None:
         b_is_higher, p, reason = _sign_test(measured)
-        return Comparison(metric, None, b_is_higher, p, 1.0, reason)
+        return Comparison(metric, None, b_is_higher, p, 1.0, error, reason)
     p_values = ratio.difference_p, ratio.equivalence_p(metric.margin)
-    return Comparison(metric, ratio, ratio.mean > 1, *p_values)
+    return Comparison(metric, ratio, ratio.mean > 1, *p_values, error)
 
 
-def _ratio(measured: Sequence[tuple[float, float]]) -> Ratio | None:
+def _ratio(measured: Sequence[tuple[float, float]], confidence: float) -> Ratio | None:
     """None where a figure is zero or infinite: leaving such pairs out would flatter one side."""
     if len(measured) < 2 or not all(0 < figure < math.inf for pair in measured for figure in pair):
         return None
-    return ratio_of([b / a for a, b in measured])
+    return ratio_of([b / a for a, b in measured], confidence)
 
 
 def _sign_test(measured: Sequence[tuple[float, float]]) -> tuple[bool, float, str]:
@@ -252,7 +292,7 @@ class Chances:
     lower: float
 
 
-def smallest_difference(log_deviation: float, pairs: int) -> float:
+def smallest_difference(log_deviation: float, pairs: int, error: float = FIRST_ERROR) -> float:
     """The smallest true ratio above 1 that so many pairs tell from 1 with 80 % chance.
 
     Its inverse is the smallest below. By the noncentral t distribution: Cohen, Statistical Power
@@ -263,7 +303,7 @@ def smallest_difference(log_deviation: float, pairs: int) -> float:
     from scipy.stats import t as student
 
     freedom = pairs - 1
-    critical = student.ppf((1 + CONFIDENCE) / 2, freedom)
+    critical = student.ppf(1 - error / 2, freedom)
     noncentrality = brentq(lambda shift: nct.sf(critical, freedom, shift) - POWER, 0, 100)
     return math.exp(float(noncentrality) * log_deviation / math.sqrt(pairs))
 
@@ -272,8 +312,8 @@ def smallest_difference(log_deviation: float, pairs: int) -> float:
 class RepeatAdvice:
     """For a comparison that was inconclusive.
 
-    `pairs_needed`: in all, for a right verdict with 80 % chance; None: more than 1,000.
-    `more_pairs`: how many that is beyond those there were; 0: there were enough, and luck failed.
+    `pairs_needed`: of a new comparison, for a right verdict with 80 % chance; None: more than
+    1,000. `more_pairs`: how many that is beyond those there were; 0: no more than these.
     `smallest_difference`: the true ratio above 1 that those there were would have told from 1
     with 80 % chance; its inverse is the one below.
     """
@@ -288,7 +328,7 @@ def chances(
     log_margin: float,
     log_error: float,
     freedom: int,
-    confidence: float = CONFIDENCE,
+    confidence: float = 1 - FIRST_ERROR,
 ) -> Chances:
     """Of the verdicts when ln(B / A) is truly `log_ratio` and the mean has standard error
     `log_error`.
@@ -317,18 +357,30 @@ def chances(
     )
 
 
-def advise(ratio: Ratio, margin: float) -> RepeatAdvice:
-    """What more pairs would bring, from the spread of those there are.
+def advise(ratio: Ratio, margin: float, error: float, next_error: float) -> RepeatAdvice:
+    """What a new comparison would need, from the spread of the pairs there are.
 
-    More pairs are best a new comparison. Adding them to this one and looking again raises the
-    chance of a false better or worse: docs/statistics.md says by how much.
+    `error`: this comparison's share of false verdicts; `next_error`: the new one's.
     """
-    pairs = pairs_needed(ratio.log_deviation, margin)
+    deviation = likely_deviation(ratio.log_deviation, ratio.pairs)
+    pairs = pairs_needed(deviation, margin, next_error)
     more = None if pairs is None else max(0, pairs - ratio.pairs)
-    return RepeatAdvice(pairs, more, smallest_difference(ratio.log_deviation, ratio.pairs))
+    return RepeatAdvice(pairs, more, smallest_difference(ratio.log_deviation, ratio.pairs, error))
 
 
-def pairs_needed(log_deviation: float, margin: float) -> int | None:
+def likely_deviation(log_deviation: float, pairs: int) -> float:
+    """The deviation that the true one is below with 80 % confidence: from few pairs the observed
+    one is often too small, and the pairs needed go with its square.
+
+    Source: Browne, On the use of a pilot sample for sample size determination, Statistics in
+    Medicine 14 (1995).
+    """
+    from scipy.stats import chi2
+
+    return log_deviation * math.sqrt((pairs - 1) / float(chi2.ppf(1 - POWER, pairs - 1)))
+
+
+def pairs_needed(log_deviation: float, margin: float, error: float = FIRST_ERROR) -> int | None:
     """Pairs with which the verdict is right with 80 % chance, wherever the true ratio lies.
 
     Right is equivalent for 1, better or worse from the margin on, and either between; these are
@@ -337,9 +389,10 @@ def pairs_needed(log_deviation: float, margin: float) -> int | None:
     log_margin = math.log1p(margin)
 
     def enough(pairs: int) -> bool:
-        error = log_deviation / math.sqrt(pairs)
+        log_error = log_deviation / math.sqrt(pairs)
         equal, between, apart = (
-            chances(share * log_margin, log_margin, error, pairs - 1) for share in (0, 0.5, 1)
+            chances(share * log_margin, log_margin, log_error, pairs - 1, 1 - error)
+            for share in (0, 0.5, 1)
         )
         right = equal.equivalent, between.equivalent + between.higher, apart.higher
         return min(right) >= POWER

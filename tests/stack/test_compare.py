@@ -88,20 +88,45 @@ def test_the_verdict_stands_in_the_history_of_b_s_runs(lab: Lab, answer: dict[st
 
 def test_two_single_runs_are_set_side_by_side(lab: Lab, answer: dict[str, Any]) -> None:
     result = lab("compare", answer["a"]["runs"][0], answer["b"]["runs"][0])
-    assert result.returncode == 0, result.stderr
+    assert result.returncode == 3, result.stderr
     assert "no verdict: two single runs" in result.stdout
     assert re.search(r"^p95 +\d+\.?\d* ms +\d+\.?\d* ms +×\d\.\d{3}", result.stdout, re.MULTILINE)
 
 
-def test_a_run_is_compared_with_the_marked_baseline(lab: Lab, answer: dict[str, Any]) -> None:
+def test_a_finished_comparison_has_the_same_verdict_again(lab: Lab, answer: dict[str, Any]) -> None:
+    result = lab("compare", answer["a"]["name"], answer["b"]["name"], "--primary", "p50")
+    assert (result.returncode, "worse: p50 of slow" in result.stdout) == (99, True), result.stdout
+    # Another metric of the same runs is another look, of which 0.5 % may be wrong.
+    other = lab("compare", answer["a"]["name"], answer["b"]["name"], "--primary", "p95")
+    assert other.returncode == 99
+    assert "look 2 at the same question" in other.stdout
+
+
+def test_a_run_is_set_beside_the_marked_baseline_without_a_verdict(
+    lab: Lab, answer: dict[str, Any]
+) -> None:
     slow, fast = answer["b"]["name"], answer["a"]["name"]
     refused = lab("compare", fast)
     assert (refused.returncode, len(refused.stderr.splitlines())) == (2, 1)
     assert "plan arms has no baseline" in refused.stderr
     assert lab("compare", "--baseline", slow).returncode == 0
-    result = lab("compare", fast, "--primary", "p50")
+    # These two were taken in turn.
+    result = lab("compare", fast, "--primary", "p50", "--metrics", "p95,success")
     assert (result.returncode, "better: p50 of fast" in result.stdout) == (0, True), result.stdout
     assert f"baseline of arms: {slow}" in lab("runs").stdout
+
+
+def test_two_sessions_are_set_side_by_side(lab: Lab, plan: Path, answer: dict[str, Any]) -> None:
+    again = lab("compare", str(plan), "--fresh", "--label", "session=2", "--json", "-")
+    assert again.returncode == 99, again.stderr
+    other = json.loads(again.stdout)["b"]["name"]
+    assert lab("compare", "--baseline", answer["a"]["name"]).returncode == 0
+    result = lab("compare", other, "--primary", "p50")
+    assert result.returncode == 3, result.stdout + result.stderr
+    assert "no verdict: A's and B's runs were not taken in turn" in result.stdout
+    assert re.search(r"^p50 +\d+\.?\d* ms +\d+\.?\d* ms +×[12]\.\d{3}", result.stdout, re.MULTILINE)
+    assert "better" not in result.stdout
+    assert "worse" not in result.stdout
 
 
 def test_identical_arms_show_the_lab_s_own_noise(lab: Lab, plan: Path) -> None:

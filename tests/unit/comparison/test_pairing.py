@@ -1,6 +1,8 @@
-"""What names mean on the command line, baselines, and the runs that a plan's comparison needs."""
+"""What names mean on the command line, baselines, the runs that a plan's comparison needs, and
+which runs have no verdict."""
 
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -8,15 +10,24 @@ import pytest
 from spikelab import paths
 from spikelab.cli import imports
 from spikelab.comparison import experiment
-from spikelab.comparison.pairing import baselines, find_arm, mark_baseline, notes, two_arms
+from spikelab.comparison.pairing import (
+    baselines,
+    find_arm,
+    mark_baseline,
+    no_verdict,
+    pair_up,
+    two_arms,
+)
 from spikelab.comparison.verdict import ComparisonQuestion, compare_arms
 from spikelab.errors import UsageError
+from spikelab.experiments.session import restarts
 from spikelab.plans.load import load_plan, plan_files
 from spikelab.plans.model import Plan
 from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.run import RunRecord
 from spikelab.run import RunOptions
-from tests.support.comparison_runs import START, arms, runs
+from tests.support.comparison_runs import START, arms, runs, step
+from tests.support.comparison_runs import record as record_of
 
 VEGETA = paths.ROOT / "tests" / "data" / "vegeta_sweep"
 
@@ -60,6 +71,7 @@ def saved(name: str, a: list[float], b: list[float]) -> ExperimentState:
     state = ExperimentState(
         experiment=name, kind="comparison", plan="mine", digest="", started=START, order="abba"
     )
+    state.state = "finished"
     for variant, figures in (("fast", a), ("slow", b)):
         for record in runs(figures, variant):
             record.experiment = name
@@ -122,9 +134,12 @@ def test_a_baseline_is_marked_used_and_replaced() -> None:
     mark_baseline(f"{first.experiment}:slow")
     a, b = two_arms([f"{second.experiment}:slow"])
     assert (a.name, b.name) == (f"{first.experiment}:slow", f"{second.experiment}:slow")
-    assert compare_arms(a, b, ComparisonQuestion()).verdict == "worse"
+    found = compare_arms(a, b, ComparisonQuestion())
+    assert (found.verdict, found.interleaved, found.results[0].verdict) == (None, False, None)
+    assert found.results[0].ratio == pytest.approx(1.5)
+    assert "A's and B's runs were not taken in turn" in found.summary
     swapped = two_arms([f"{second.experiment}:slow", "baseline"])
-    assert compare_arms(*swapped, ComparisonQuestion()).verdict == "better"
+    assert compare_arms(*swapped, ComparisonQuestion()).results[0].ratio == pytest.approx(2 / 3)
     mark_baseline(second.experiment)
     assert baselines() == {"mine": second.experiment}
 
@@ -186,7 +201,7 @@ def test_a_comparison_that_could_not_decide_is_refused_before_any_run(
     with pytest.raises(UsageError, match=message):
         experiment.new_comparison(source, RunOptions(), question)
     with pytest.raises(UsageError, match=message):
-        experiment.identical_arms(source, question)
+        experiment.new_comparison(experiment.identical_arms(source), RunOptions(), question)
 
 
 @pytest.mark.parametrize("name", plan_files())
@@ -201,22 +216,28 @@ def test_a_ready_plan_that_says_how_to_compare_can_decide(name: str) -> None:
             ).state.cells
 
 
-def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
-    tmp_path: Path,
-) -> None:
+def test_identical_arms_run_as_the_comparison_does(tmp_path: Path) -> None:
     source = plan(tmp_path)
     question = ComparisonQuestion.of(source.compare)
-    identical = experiment.identical_arms(source, question)
+    chosen = experiment.choose_variants(source, None, ["slow"])
+    compared = experiment.new_comparison(chosen, RunOptions(), question).state
+    identical = experiment.identical_arms(source)
     state = experiment.new_comparison(identical, RunOptions(), question).state
-    assert len(state.cells) == 12
-    assert {(cell.variant, cell.values["rate"]) for cell in state.cells} == {("fast", 200)}
-    for cell, record in zip(state.cells, runs([0.1] * 12, "fast", rate=200), strict=True):
+    again = {"fast": "fast", "slow": "fast-again"}
+    assert [(cell.values, cell.variant, cell.repeat) for cell in state.cells] == [
+        (cell.values, again[str(cell.variant)], cell.repeat) for cell in compared.cells
+    ]
+    assert state.arms["fast"] == state.arms["fast-again"] != compared.arms["slow"]
+    for cell in state.cells:
+        record = comparison_record(cell)
         record.save()
         cell.testid = record.testid
     result = experiment.compare_identical_arms(state, question)
     assert (result.verdict, result.interleaved) == ("equivalent", True)
+    assert result.noise is not None
+    assert [each.metric for each in result.noise] == ["p50", "p99", "throughput"]
     # A B, B A, A B …: the first run of every second pair is B's.
-    order = [cell.testid for cell in state.cells]
+    order = [cell.testid for cell in state.cells if cell.values == {"rate": 200}]
     pairs = result.results[0].pairs
     assert [(order.index(p.a_run), order.index(p.b_run)) for p in pairs[:3]] == [
         (0, 1),
@@ -225,15 +246,81 @@ def test_identical_arms_are_the_first_variant_twice_as_often_where_it_decides(
     ]
 
 
-@pytest.mark.parametrize(
-    ("order", "said"),
-    [("as-written", ["A ran before B in every repeat (order: as-written)"]), ("abba", [])],
-)
-def test_a_note_says_where_a_ran_before_b_in_every_repeat(order: str, said: list[str]) -> None:
-    assert notes(*arms(runs([0.1] * 2, "a"), runs([0.1] * 2, "b"), order)) == said
+def comparison_record(cell: CellState) -> RunRecord:
+    figures = step(0.1, variant=cell.variant, repeat=cell.repeat)
+    return record_of(figures, values=dict(cell.values))
 
 
-def test_a_note_says_that_two_experiments_were_not_interleaved() -> None:
-    a, b = arms(runs([0.1] * 2, "a"), runs([0.1] * 2, "b"), "as-written")
-    (said,) = notes(a, replace(b, experiment="mine-2"))
-    assert said.startswith("A's and B's runs were not interleaved")
+@pytest.mark.parametrize("settings", [("100", "500"), ("100", "100")])
+def test_identical_arms_restart_the_target_where_the_comparison_does(
+    tmp_path: Path, settings: tuple[str, str]
+) -> None:
+    ours, theirs = (f"settings: {{TOMCAT_MAX_THREADS: {value}}}" for value in settings)
+    text = PLAN.replace("{name: fast}", f"{{name: fast, {ours}}}")
+    for changes in ("set: {ms: 30}", "set: {ms: 40}"):
+        text = text.replace(changes, f"{theirs}, {changes}")
+    source = plan(tmp_path, text)
+    question = ComparisonQuestion.of(source.compare)
+    compared = experiment.new_comparison(source, RunOptions(), question)
+    identical = experiment.new_comparison(
+        experiment.identical_arms(source), RunOptions(), question, fresh=restarts(source)
+    )
+    assert compared.fresh is identical.fresh is (settings[0] != settings[1])
+    identical.state.save()
+    resumed = identical.resumed()
+    assert resumed is not None
+    assert resumed.fresh is identical.fresh
+
+
+def reason(order: str, *, swapped: bool = False) -> str | None:
+    """Why A and B, each begun before the other in every pair, have no verdict."""
+    a, b = runs([0.1] * 6, "a"), runs([0.1] * 6, "b")
+    for number, (one, other) in enumerate(zip(a, b, strict=True)):
+        one.started, other.started = (
+            START + timedelta(minutes=2 * number + place) for place in (0, 1)
+        )
+    ours, theirs = arms(a, b, order)[:: -1 if swapped else 1]
+    return no_verdict(ours, theirs, pair_up(ours, theirs), declared=False)
+
+
+def test_a_side_that_is_always_first_has_no_verdict() -> None:
+    assert (reason("as-written") or "").startswith("A ran first in every pair (order: as-written)")
+    assert (reason("as-written", swapped=True) or "").startswith("B ran first in every pair")
+    # In a shuffled order it is chance.
+    assert reason("blocks") is None
+    # As written, but the runs changed places.
+    a, b = runs([0.1] * 6, "a"), runs([0.1] * 6, "b")
+    a[1].started, b[1].started = b[1].started, a[1].started
+    ours = arms(a, b, "as-written")
+    assert no_verdict(*ours, pair_up(*ours), declared=False) is None
+
+
+def test_a_comparison_in_the_order_as_written_is_refused_before_any_run(tmp_path: Path) -> None:
+    text = PLAN.replace("sweep: {values", "sweep: {order: as-written, values")
+    source = plan(tmp_path, text)
+    with pytest.raises(UsageError, match=r"line \d+: order: as-written has A run before B"):
+        experiment.new_comparison(source, RunOptions(), ComparisonQuestion.of(source.compare))
+
+
+def test_an_experiment_that_is_not_finished_has_no_verdict_yet() -> None:
+    state = saved("20261121T010203Z-mine-aaaa", [0.1] * 7, [0.2] * 7)
+    names = [f"{state.experiment}:fast", f"{state.experiment}:slow"]
+    assert compare_arms(*two_arms(names), ComparisonQuestion()).verdict == "worse"
+    state.state = "stopped"
+    state.save()
+    found = compare_arms(*two_arms(names), ComparisonQuestion())
+    assert found.verdict is None
+    assert "is not finished, and looking early makes false verdicts likelier" in found.summary
+
+
+def test_imported_runs_have_a_verdict_where_the_user_says_that_they_were_taken_in_turn() -> None:
+    a, b = (replace(arm, order=None) for arm in arms(runs([0.1] * 6, "a"), runs([0.2] * 6, "b")))
+    unknown = compare_arms(a, b, ComparisonQuestion())
+    assert unknown.verdict is None
+    assert "is not known; --interleaved says" in unknown.summary
+    declared = compare_arms(a, b, ComparisonQuestion(interleaved=True))
+    assert (declared.verdict, declared.interleaved) == ("worse", None)
+    assert any("is said by --interleaved" in note for note in declared.notes)
+    other = replace(b, experiment="mine-2", order="abba")
+    with pytest.raises(UsageError, match="--interleaved: this is for imported runs"):
+        compare_arms(replace(a, order="abba"), other, ComparisonQuestion(interleaved=True))

@@ -11,6 +11,8 @@ from spikelab.comparison.pairing import arm_of_experiment, arm_of_run
 from spikelab.comparison.verdict import (
     METRICS,
     ComparisonQuestion,
+    _side,
+    called,
     compare_arms,
     overall,
     with_noise,
@@ -45,7 +47,7 @@ def test_a_slower_b_is_worse_and_a_slower_a_makes_b_better() -> None:
         assert (one.a, one.b) == (other.b, other.a)
     assert there.deciding is not None
     assert there.deciding.ratio == pytest.approx(1.2, rel=0.01)
-    assert there.summary.startswith("worse: p95 of b is ×1.203 that of a (1.201–")
+    assert there.summary.startswith("worse: p95 of b is ×1.203 that of a (1.200–")
     # Throughput is the same on both sides.
     assert there.results[2].verdict == "equivalent"
 
@@ -84,7 +86,7 @@ def test_one_run_a_side_has_figures_and_no_verdict() -> None:
     ours, theirs = runs([0.1], "a", rate=100)[0], runs([0.2], "b", rate=200)[0]
     result = compare_arms(arm_of_run(ours), arm_of_run(theirs), P95)
     assert (result.verdict, result.deciding) == (None, None)
-    assert (result.results[0].ratio, result.results[0].low) == (2.0, None)
+    assert (result.results[0].ratio, result.results[0].low) == (pytest.approx(2), None)
     assert "no verdict: two single runs" in result.summary
 
 
@@ -125,12 +127,31 @@ def test_where_the_ready_plan_decides_says_nothing_of_runs_without_a_sweep() -> 
         compare_arms(a, b, replace(P95, at={"rate": 600}))
 
 
-def test_a_driver_behind_its_schedule_measured_another_load() -> None:
+@pytest.mark.parametrize(
+    "changes",
+    [
+        # Of schema 1, which has no reasons.
+        {},
+        {"why": "the driver was behind its schedule", "started_rate": 97},
+        {"why": "dropped requests", "dropped": 1, "generator": StepGenerator(limited=None)},
+    ],
+)
+def test_a_driver_behind_its_schedule_measured_another_load(changes: dict[str, Any]) -> None:
     second = runs([*SLOWER, 9.9], "b")
-    second[6].steps[0].verdict = "inconclusive"
+    step = second[6].steps[0]
+    second[6].steps = [step.model_copy(update={"verdict": "inconclusive", **changes})]
     result = compare_arms(*arms(runs([*SIX, 0.1], "a"), second), P95)
     assert [each.repeat for each in result.left_out] == [7]
     assert "behind its schedule" in result.left_out[0].reason
+
+
+def test_a_step_with_too_few_requests_for_its_objective_is_compared() -> None:
+    second = runs(SLOWER, "b")
+    for each in second:
+        each.steps[0].verdict = "inconclusive"
+        each.steps[0].why = "too few requests to decide p99.9 < 1s: 2,995 needed"
+    result = compare_arms(*arms(runs(SIX, "a"), second), P95)
+    assert (result.verdict, result.left_out) == ("worse", [])
 
 
 def test_runs_are_not_compared_with_themselves() -> None:
@@ -143,7 +164,8 @@ def test_runs_are_not_compared_with_themselves() -> None:
 def test_one_variant_of_two_experiments_is_called_by_its_experiment() -> None:
     first, second = runs(SIX, "few"), runs(SLOWER, "few")
     a, b = arm_of_experiment("one", first, "few"), arm_of_experiment("two", second, "few")
-    assert "p95 of two:few is ×1.203 that of one:few" in compare_arms(a, b, P95).summary
+    assert compare_arms(a, b, P95).results[0].ratio == pytest.approx(1.203, abs=1e-3)
+    assert (called(_side(a), _side(b)), called(_side(b), _side(a))) == ("one:few", "two:few")
 
 
 def test_phases_are_places_too() -> None:
@@ -159,12 +181,14 @@ def test_phases_are_places_too() -> None:
     assert (result.verdict, result.at) == ("worse", {"phase": "high"})
 
 
-def test_two_experiments_are_paired_by_repeat_and_drift_is_named() -> None:
+def test_two_experiments_have_figures_and_a_ratio_and_no_verdict() -> None:
     a = arm_of_experiment("one", runs(SIX, "x"), None, "abba")
     b = arm_of_experiment("two", runs(SLOWER, "x"), None, "abba")
     result = compare_arms(a, b, P95)
-    assert (result.verdict, result.interleaved) == ("worse", False)
-    assert any("not interleaved" in note for note in result.notes)
+    assert (result.verdict, result.deciding, result.interleaved) == (None, None, False)
+    assert result.results[0].ratio == pytest.approx(1.203, abs=1e-3)
+    assert (result.results[0].low, result.results[0].verdict) == (None, None)
+    assert result.summary.startswith("no verdict: A's and B's runs were not taken in turn")
 
 
 def test_an_experiment_of_several_variants_is_compared_by_variant() -> None:
@@ -173,8 +197,8 @@ def test_an_experiment_of_several_variants_is_compared_by_variant() -> None:
     with pytest.raises(UsageError, match="say which one: one:x, one:y"):
         compare_arms(many, single, P95)
     other = arm_of_experiment("three", [*runs(SIX, "x"), *runs(SIX, "y")])
-    result = compare_arms(many, other, replace(P95, at={"variant": "y"}))
-    assert (result.verdict, result.at) == ("equivalent", {"variant": "y"})
+    result = compare_arms(many, other, P95)
+    assert [each.place for each in result.results[::3]] == [{"variant": "x"}, {"variant": "y"}]
 
 
 def test_inconclusive_says_what_would_help() -> None:
@@ -185,7 +209,7 @@ def test_inconclusive_says_what_would_help() -> None:
     advice = result.deciding.advice
     assert advice is not None
     assert advice.pairs_needed == 6 + (advice.more_pairs or 0)
-    assert f"{advice.more_pairs} more repeats" in result.summary
+    assert f"a new comparison with {advice.pairs_needed} pairs" in result.summary
     assert f"a difference of {advice.smallest_difference - 1:.1%}" in result.summary
 
 
@@ -211,19 +235,78 @@ def test_a_percentile_is_infinite_only_where_failures_reach_it() -> None:
     assert METRICS["p50"].of(some) == 0.1
     assert METRICS["p95"].of(some) == math.inf
     # A report that does not print p99.9.
-    unprinted = step(latency_with_failures_seconds=Latency(p50=0.1, p90=0.2, p95=0.3, p99=0.4))
+    printed = Latency(p50=0.1, p90=0.2, p95=0.3, p99=0.4)
+    unprinted = step(latency_seconds=printed, latency_with_failures_seconds=printed)
     assert METRICS["p99.9"].of(unprinted) is None
     assert METRICS["p99"].of(unprinted) == 0.4
 
 
+def test_a_failed_answer_leaves_no_pair_out() -> None:
+    """One failure of 1,000 requests is at p99.9, which 999 of them reached."""
+    reached = Latency(p50=0.1, p90=0.1, p95=0.1, p99=0.2, p99_9=0.3, max=0.4)
+    failed = step(
+        variant="b",
+        failures=1,
+        latency_seconds=reached,
+        latency_with_failures_seconds=reached.model_copy(update={"p99_9": None, "max": None}),
+    )
+    assert METRICS["p99.9"].of(failed) == 0.4
+    others = runs([0.1] * 7, "b")
+    others[0].steps = [failed]
+    result = compare_arms(*arms(runs([0.1] * 7, "a"), others), ComparisonQuestion("p99.9"))
+    assert (len(result.results[0].pairs), result.left_out) == (7, [])
+    assert result.results[0].pairs[0].b == 0.4
+    assert result.results[0].ratio is not None
+
+
 def test_dropped_requests_count_as_infinite() -> None:
-    printed = Latency(p50=0.1, p90=0.2, p95=0.3, p99=0.4, max=0.5)
-    dropping = step(dropped=60, latency_with_failures_seconds=printed)
+    latencies = Latency(p50=0.1, p90=0.4)
+    dropping = step(dropped=60, latency_with_failures_seconds=latencies)
     assert METRICS["p90"].of(dropping) == 0.4
     assert METRICS["p95"].of(dropping) == math.inf
     assert METRICS["success"].of(dropping) == pytest.approx(60 / 1060)
-    # p99.9 is not printed: max stands for it.
-    assert METRICS["p99"].of(step(dropped=1, latency_with_failures_seconds=printed)) == 0.5
+
+
+def test_throughput_is_what_was_answered_within_the_window() -> None:
+    """One answer that is 2.9 s late lengthens the drain of a run, and changes nothing else."""
+    late = [
+        record(
+            step(
+                0.1,
+                variant="b",
+                repeat=n,
+                achieved_rate=95.4,
+                completed_rate=99.9,
+                drain_seconds=2.9,
+            )
+        )
+        for n in range(1, 7)
+    ]
+    prompt = [
+        record(step(0.1, variant="a", repeat=n, achieved_rate=100, completed_rate=100))
+        for n in range(1, 7)
+    ]
+    found = compare_arms(*arms(prompt, late), ComparisonQuestion("throughput"))
+    assert (found.verdict, found.results[0].b) == ("equivalent", pytest.approx(99.9))
+    assert found.notes == []
+    # One formula for all: an older record has no other rate.
+    prompt[0].steps[0].completed_rate = None
+    old = compare_arms(*arms(prompt, late), ComparisonQuestion("throughput"))
+    assert old.results[0].ratio == pytest.approx(0.954)
+    assert any("with the drain (achieved_rate)" in note for note in old.notes)
+
+
+def test_latencies_that_are_not_the_same_figure_are_compared_only_when_asked_for() -> None:
+    a, b = runs(SIX, "a"), runs(SLOWER, "b")
+    for each in b:
+        each.latency_basis = "http_req_duration"
+    with pytest.raises(UsageError, match=r"response time, http_req_duration.*--mixed-latency"):
+        compare_arms(*arms(a, b), P95)
+    mixed = compare_arms(*arms(a, b), replace(P95, mixed_latency=True))
+    assert mixed.verdict == "worse"
+    assert "the latencies are not the same figure: response time, http_req_duration" in mixed.notes
+    # Throughput is the same figure in both.
+    assert compare_arms(*arms(a, b), ComparisonQuestion("throughput")).verdict == "equivalent"
 
 
 @pytest.mark.parametrize(

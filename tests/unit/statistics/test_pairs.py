@@ -10,11 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom, ttest_rel
 
+from bench.comparison_verdicts import Arms, verdicts
 from bench.pairs import upper_bound
-from bench.verdicts import Arms, verdicts
 from spikelab.errors import UsageError
 from spikelab.objectives import Verdict, over_repeats
 from spikelab.statistics.pairs import (
+    FIRST_ERROR,
+    TOTAL_ERROR,
     Answer,
     Comparison,
     Metric,
@@ -23,9 +25,13 @@ from spikelab.statistics.pairs import (
     advise,
     chances,
     compare,
+    error_of,
+    error_of_look,
     fewest_pairs,
     holm,
+    likely_deviation,
     pairs_needed,
+    planned_looks,
     ratio_of,
     smallest_difference,
 )
@@ -73,8 +79,8 @@ FIGURES = st.one_of(st.none(), st.just(0.0), st.just(math.inf), st.floats(1e-3, 
 SIX = [0.96, 1.02, 0.99, 1.03, 0.98, 1.01]
 
 
-def one(metric: Metric, pairs: Sequence[Pair]) -> Comparison:
-    return compare(metric, [], {metric.name: pairs})[0]
+def one(metric: Metric, pairs: Sequence[Pair], error: float = FIRST_ERROR) -> Comparison:
+    return compare(metric, [], {metric.name: pairs}, error)[0]
 
 
 def by_ratios(metric: Metric, ratios: list[float]) -> Comparison:
@@ -236,7 +242,7 @@ def test_secondary_metrics_share_their_five_percent_and_the_primary_one_has_its_
     names = [f"metric {number}" for number in range(5)]
     figures: list[Pair] = [(1.0, ratio) for ratio in slightly]
     secondary = [Metric(name, "lower") for name in names]
-    first, *rest = compare(P95, secondary, dict.fromkeys(["p95", *names], figures))
+    first, *rest = compare(P95, secondary, dict.fromkeys(["p95", *names], figures), TOTAL_ERROR)
     assert 0.01 < first.difference_p < 0.05
     assert first.verdict == "worse"
     assert {one.verdict for one in rest} == {"inconclusive"}
@@ -273,7 +279,7 @@ def test_arms_that_differ_by_the_margin_are_seldom_called_equivalent() -> None:
 )
 def test_the_smallest_difference_is_cohens(effect: float, pairs: int) -> None:
     def told(count: int) -> float:
-        return math.log(smallest_difference(1.0, count))
+        return math.log(smallest_difference(1.0, count, TOTAL_ERROR))
 
     assert told(pairs) <= effect < told(pairs - 1)
 
@@ -297,7 +303,7 @@ def test_the_chances_are_those_of_simulated_comparisons(change: float) -> None:
     assert observed == pytest.approx(wanted, abs=3.3 * math.sqrt(0.25 / comparisons))
 
 
-@pytest.mark.parametrize(("deviation", "pairs"), [(0.05, 16), (0.1, 52), (0.2, 198)])
+@pytest.mark.parametrize(("deviation", "pairs"), [(0.05, 17), (0.1, 58), (0.2, 221)])
 def test_with_the_pairs_needed_the_verdict_is_right_wherever_the_ratio_lies(
     deviation: float, pairs: int
 ) -> None:
@@ -324,13 +330,45 @@ def test_more_noise_or_a_smaller_margin_needs_more_pairs(deviation: float, margi
 
 def test_a_machine_too_loud_for_any_number_of_pairs() -> None:
     assert pairs_needed(1.0, 0.01) is None
-    assert advise(Ratio(1, 0.5, 2, 6, 1.0), 0.01).more_pairs is None
+    assert advise(Ratio(1, 0.5, 2, 6, 1.0), 0.01, 0.04, 0.005).more_pairs is None
 
 
-def test_the_advice_counts_from_the_pairs_there_are() -> None:
+def test_the_advice_is_for_a_new_comparison_with_what_error_it_may_have() -> None:
     ratio = ratio_of([0.95, 1.06, 1.0, 0.93, 1.07, 1.01])
-    advice = advise(ratio, 0.05)
+    advice = advise(ratio, 0.05, 0.04, 0.005)
     assert advice.pairs_needed is not None
     assert advice.more_pairs == advice.pairs_needed - 6
-    assert advice.smallest_difference == smallest_difference(ratio.log_deviation, 6)
-    assert advise(ratio_of([1.0] * 8), 0.05).more_pairs == 0
+    assert advice.smallest_difference == smallest_difference(ratio.log_deviation, 6, 0.04)
+    likely = likely_deviation(ratio.log_deviation, 6)
+    assert advice.pairs_needed == pairs_needed(likely, 0.05, 0.005)
+    assert advice.pairs_needed > (pairs_needed(likely, 0.05, 0.04) or 0)
+    assert advise(ratio_of([1.0] * 8), 0.05, 0.04, 0.005).more_pairs == 0
+
+
+def test_the_true_deviation_is_below_the_likely_one_in_80_percent() -> None:
+    random = np.random.default_rng(1)
+    found = [likely_deviation(float(random.normal(size=6).std(ddof=1)), 6) for _ in range(2000)]
+    assert sum(each >= 1 for each in found) / 2000 == pytest.approx(0.8, abs=0.03)
+
+
+def test_all_looks_at_a_question_together_stay_below_five_percent() -> None:
+    errors = [error_of(earlier) for earlier in range(4)]
+    assert errors == pytest.approx([0.04, 0.005, 0.0025, 0.00125])
+    assert sum(error_of(earlier) for earlier in range(60)) <= TOTAL_ERROR
+    looks = planned_looks(16, 2)
+    assert looks == [8, 16]
+    assert sum(error_of_look(0.04, looks, look) for look in range(2)) == pytest.approx(0.04)
+    assert planned_looks(6, 1) == [6]
+    with pytest.raises(UsageError, match="the first would have 5, and needs 6: at least 18 pairs"):
+        planned_looks(15, 3)
+
+
+def test_a_later_look_needs_more_to_decide() -> None:
+    slightly: list[Pair] = [(1.0, ratio) for ratio in (1.05, 1.12, 1.02, 1.15, 1.03, 1.2, 1.01)]
+    assert one(P95, slightly, error_of(0)).verdict == "worse"
+    later = one(P95, slightly, error_of(1))
+    assert later.verdict == "inconclusive"
+    assert later.ratio is not None
+    assert later.ratio.low < 1
+    # The interval is that of the look.
+    assert one(P95, [(1.0, math.inf)] * 6, error_of(1)).verdict == "inconclusive"
