@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spikelab import paths
+from spikelab.drivers.k6 import read_summary
 
 K6 = paths.BIN / "k6"
+PHASE = "bench"
 # 99: a threshold was missed, such as a dropped iteration: `dropped` says it.
 _VALID_EXITS = (0, 99)
 # What a run may take beyond its duration before it is killed.
@@ -30,7 +32,7 @@ class K6Load:
     value: int
     most_users: int | None = None
 
-    def plan(self, seconds: float) -> dict[str, object]:
+    def plan(self, seconds: float, summary: Path) -> dict[str, object]:
         """What LAB_PLAN holds (docs/plans.md). No phase is annotated."""
         request: dict[str, object] = {
             "method": "GET",
@@ -41,7 +43,7 @@ class K6Load:
             "keep_alive": True,
         }
         phase = {
-            "name": "bench",
+            "name": PHASE,
             "kind": self.kind,
             "value": self.value,
             "start": "0s",
@@ -61,7 +63,7 @@ class K6Load:
             "request": request,
             "phases": [phase],
             "slo": [],
-            "summary": None,
+            "summary": str(summary),
             "events": None,
         }
 
@@ -92,8 +94,8 @@ def run_k6(
     """Runs the load. Raises RuntimeError, with k6's last words, when k6 could not."""
     with tempfile.TemporaryDirectory() as folder:
         plan, summary, log = (Path(folder, name) for name in ("plan.json", "summary.json", "log"))
-        plan.write_text(json.dumps(load.plan(seconds)))
-        command = [str(K6), "run", "--summary-export", str(summary)]
+        plan.write_text(json.dumps(load.plan(seconds, summary)))
+        command = [str(K6), "run"]
         command += [word for output in outputs for word in ("--out", output)]
         command.append(str(paths.K6 / load.script))
         own = {"LAB_PLAN": str(plan), "K6_NO_USAGE_REPORT": "true"}
@@ -103,14 +105,15 @@ def run_k6(
             )
         if code not in _VALID_EXITS:
             raise RuntimeError(f"{load.script} ended with {code}: {log.read_text()[-2000:]}")
-        metrics = json.loads(summary.read_bytes())["metrics"]
+        (phase,) = read_summary(summary, {PHASE: 0})
+    assert phase.latency is not None
     return K6Run(
         seconds=seconds,
         cpu_seconds=cpu_seconds,
-        requests=metrics["attempts"]["count"],
-        good=metrics["success"]["passes"],
-        dropped=metrics.get("dropped_iterations", {}).get("count", 0),
-        p99_ms=metrics["latency_with_failures"]["p(99)"],
+        requests=phase.requests,
+        good=phase.requests - phase.failures,
+        dropped=phase.dropped,
+        p99_ms=phase.latency.percentile_seconds(0.99) * 1000,
     )
 
 

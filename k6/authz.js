@@ -12,4 +12,4 @@ const once = __VU === 0 ? require('./lib/run.js').prepare({
   defaults: { VUS: '100', RAMP_UP: '10s', PERIOD: '1.6s', DURATION: '1m', REQUEST_PATH: '/api/v1/authz/ping' },
 }) : {};
 
-export const { options, setup, teardown } = once;
+export const { options, setup, teardown, handleSummary } = once;

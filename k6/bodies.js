@@ -10,4 +10,4 @@ const once = __VU === 0 ? require('./lib/run.js').prepare({
   defaults: { SIZES: '1kB,10kB,100kB', RATE: '50', DURATION: '30s', REQUEST_PATH: '/echo' },
 }) : {};
 
-export const { options, setup, teardown } = once;
+export const { options, setup, teardown, handleSummary } = once;

@@ -11,4 +11,4 @@ const once = __VU === 0 ? require('./lib/run.js').prepare({
   defaults: { RATE: '200', DURATION: '1m' },
 }) : {};
 
-export const { options, setup, teardown } = once;
+export const { options, setup, teardown, handleSummary } = once;

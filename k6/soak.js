@@ -10,4 +10,4 @@ const once = __VU === 0 ? require('./lib/run.js').prepare({
   defaults: { RATE: '50', DURATION: '1h' },
 }) : {};
 
-export const { options, setup, teardown } = once;
+export const { options, setup, teardown, handleSummary } = once;

@@ -1,7 +1,7 @@
 // Spike: all users at once, one request each. The run is invalid unless every user started.
 //
 //   k6 run k6/spike.js -e VUS=300 -e BASE_URL=http://127.0.0.1:8080
-import { attempt, boundary } from './lib/attempt.js';
+import { attempt, boundary, judged } from './lib/attempt.js';
 
 // VU 0 reads the options and runs setup and teardown. Users load none of that: each holds a
 // JavaScript runtime of its own, and these modules would double its memory.
@@ -11,9 +11,9 @@ const once = __VU === 0 ? require('./lib/run.js').prepare({
   defaults: { VUS: '1000', DURATION: '5m' },
 }) : {};
 
-export const { options, setup, teardown } = once;
+export const { options, setup, teardown, handleSummary } = once;
 export { boundary };
 
 export default function (run) {
-  attempt(run.requests[__ENV.PHASE], run.started_ms);
+  judged(attempt(run.requests[__ENV.PHASE], run.started_ms).ms);
 }

@@ -190,7 +190,6 @@ def _drive(run: Run, record: RunRecord) -> tuple[list[PhaseSummary], Usage, dict
             limited=generator_limited(use, record.host.driver_cpus, run.plan.driver),
             versions={driver.name: version},
         )
-        driver.remove_secrets(record.folder)
     if failed := driver.why_failed(code, log):
         raise LabError(failed)
     return driver.read_summary(record.folder, run.plan.phases), process.usage, components

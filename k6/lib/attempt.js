@@ -4,7 +4,7 @@
 import http from 'k6/http';
 import { Counter, Gauge, Rate, Trend } from 'k6/metrics';
 
-// Stands for an infinite latency: 115 days, which no answer takes.
+// Stands for an infinite response time: 115 days, which no answer takes.
 const FAILED_MS = 1e10;
 
 const attempts = new Counter('attempts');
@@ -13,10 +13,13 @@ const attemptEnded = new Gauge('attempt_ended', true);
 const answerBytes = new Trend('answer_bytes');
 const success = new Rate('success');
 const failures = new Counter('failures');
-const latencyWithFailures = new Trend('latency_with_failures', true);
+const responseTime = new Trend('response_time', true);
+// By hand k6 judges the objectives, by this; the lab judges its runs itself.
+const withFailures = __ENV.LAB_PLAN ? null : new Trend('response_time_with_failures', true);
 const slow = new Counter('slow');
 
-// The phase in which this user has shown a wrong answer.
+// The phase in which this user has begun a request, and in which it has shown a wrong answer.
+let begun = '';
 let shown = '';
 
 // Whether k6's own metrics have been told which statuses this user expects.
@@ -55,23 +58,34 @@ function countFailure(response) {
   failures.add(1, tags);
 }
 
-function countSlow(ms, limits) {
+/** Counts a good answer that missed limits; `since` says from which moment its time counts. */
+export function countSlow(ms, limits, since) {
   for (const limit of limits) {
-    if (ms > limit.ms || (ms === limit.ms && !limit.inclusive)) slow.add(1, limit.tags);
+    if (ms > limit.ms || (ms === limit.ms && !limit.inclusive)) slow.add(1, limit.tags[since]);
   }
 }
 
-// Returns whether the answer was a good one.
-function record(response, request) {
+/** Where k6 judges: a response time, or the failure of a request (without one). */
+export function judged(ms = FAILED_MS) {
+  if (withFailures) withFailures.add(ms);
+}
+
+// The response time of a good answer, which began so late; undefined of another one. `blocked` is
+// the wait for a connection, connecting and TLS; `duration` the rest.
+function record(response, request, lateMs) {
   const good = isGood(response, request.expect);
   success.add(good);
-  const ms = good ? response.timings.duration : FAILED_MS;
-  latencyWithFailures.add(ms);
-  if (ms >= request.slow_ms && good) countSlow(ms, request.limits);
-  if (!good) countFailure(response);
   const length = Number(response.headers['Content-Length']);
   if (length >= 0) answerBytes.add(length);
-  return good;
+  if (!good) {
+    countFailure(response);
+    return undefined;
+  }
+  const { blocked, duration } = response.timings;
+  const ms = lateMs + blocked + duration;
+  responseTime.add(ms);
+  if (ms >= request.slow_ms) countSlow(ms, request.limits, 'start');
+  return ms;
 }
 
 // One line for whoever reads k6's log; the lab takes a sample of wrong answers from there.
@@ -86,23 +100,31 @@ function show({ status, body, headers }) {
 /** Whether this user is one of the phase's few that see bodies and say what is offered. */
 export const isSample = ({ one_user_in: n }) => __VU % n === 0;
 
+// Of a user's first request alone: the phase's first is among them.
+function noteStart(startedMs) {
+  if (begun === __ENV.PHASE) return;
+  begun = __ENV.PHASE;
+  attemptStarted.add(startedMs);
+}
+
 /**
- * Sends one request and records it; `epoch` is the start of the run in ms since 1970. Returns when
- * a good answer had come (ms of the run), 0 without one.
+ * Sends one request, which is so late, and records it; `epoch` is the start of the run in ms since
+ * 1970. Returns { status, ms, ended }: the response time of a good answer (undefined of another
+ * one), and when it ended (ms of the run).
  */
-export function attempt(request, epoch) {
+export function attempt(request, epoch, lateMs = 0) {
   if (!told) tellExpected(request.expect);
   const sample = isSample(request);
   const params = sample ? { ...request.params, responseType: 'text' } : request.params;
-  attemptStarted.add(Date.now() - epoch);
+  noteStart(Date.now() - epoch);
   attempts.add(1);
   // All users of a phase share the text of its environment; a copy each would be their memory.
   const response = http.request(request.method, request.url, __ENV.BODY || null, params);
-  const good = record(response, request);
+  const ms = record(response, request, lateMs);
   const ended = Date.now() - epoch;
-  attemptEnded.add(ended);
-  if (sample && !good) show(response);
-  return good ? ended : 0;
+  if (ended >= request.ending_ms) attemptEnded.add(ended);
+  if (sample && ms === undefined) show(response);
+  return { status: response.status, ms, ended };
 }
 
 /** Writes events (boundaries.js); false if the store did not take them. No user waits for it. */

@@ -9,6 +9,12 @@ const PARAMS = {
   responseType: 'none',
 };
 
+/** The helper that watches the driver's own lateness. */
+export const WATCHER = 'spikelab-clock';
+
+// How long a helper may take for what it does at its moment.
+const HELPER_MS = 5000;
+
 // A phase that ended so much before its planned end was interrupted.
 const EARLY_MS = 1000;
 
@@ -52,6 +58,21 @@ export function finalMoment(plan, run, atMs) {
   return moment(plan, lines, rates(all.filter((phase) => phase.ends_ms > atMs), []));
 }
 
+// A spike's users have no due times, and nobody knows when it ends.
+const watched = ({ phases }) => phases.filter((phase) => !phase.once);
+
+/** What the helper that watches the driver's own lateness is told: { phases }. */
+export const watchOf = (plan) => ({
+  phases: watched(plan).map(({ name, starts_ms, ends_ms }) => ({ name, starts_ms, ends_ms })),
+});
+
+/** Its scenario, by name; none where there is nothing to watch. */
+export function watcher(plan) {
+  const ends = watched(plan).map((phase) => phase.ends_ms);
+  if (ends.length === 0) return {};
+  return { [WATCHER]: { ...helperScenario(WATCHER, 0), maxDuration: `${Math.max(...ends) + HELPER_MS}ms` } };
+}
+
 /** The helper scenarios by name, with their moments: one user, one iteration each. */
 export function helpers(plan) {
   const moments = plan.phases.flatMap((phase) => [phase.starts_ms, ...(phase.once ? [] : [phase.ends_ms])]);
@@ -67,7 +88,7 @@ export const helperScenario = (name, atMs) => ({
   vus: 1,
   iterations: 1,
   startTime: `${atMs}ms`,
-  maxDuration: '5s',
+  maxDuration: `${HELPER_MS}ms`,
   gracefulStop: '0s',
   env: { PHASE: name, BODY: '' },
 });

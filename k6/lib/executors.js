@@ -14,8 +14,10 @@ const FEWEST_RATE_USERS = 10;
 function wholeRates(rates) {
   const isWhole = (unit) => rates.every((rate) => Math.abs(rate * unit - Math.round(rate * unit)) < 1e-6);
   const seconds = [1, 10, 100, 1000].find(isWhole) || 10000;
-  return { timeUnit: `${seconds}s`, whole: (rate) => Math.round(rate * seconds) };
+  return { timeUnit: `${seconds}s`, unit_ms: seconds * 1000, whole: (rate) => Math.round(rate * seconds) };
 }
+
+const lengthOf = (phase) => phase.ends_ms - phase.starts_ms;
 
 /** Users that a phase may take. */
 export function mostUsers(phase) {
@@ -61,7 +63,7 @@ function open(phase) {
     executor: 'constant-arrival-rate',
     rate: whole(phase.value),
     timeUnit,
-    duration: phase.duration,
+    duration: `${lengthOf(phase)}ms`,
     ...allotted(phase),
     ...graceful(phase),
   };
@@ -74,10 +76,30 @@ function ramp(phase) {
     executor: 'ramping-arrival-rate',
     startRate: whole(phase.from),
     timeUnit,
-    stages: [{ target: whole(phase.value), duration: phase.duration }],
+    stages: [{ target: whole(phase.value), duration: `${lengthOf(phase)}ms` }],
     ...allotted(phase),
     ...graceful(phase),
   };
+}
+
+// k6 begins a ramp's schedule when it has its users ready, which took 20 us each.
+const SHIFT_MS_A_USER = 0.1;
+
+/**
+ * When k6 starts the iterations of an even rate or a ramp, as `dueMs` (load.js) reads it; undefined
+ * of phases whose requests have due times of their own, or none.
+ */
+export function scheduleOf(phase) {
+  if (phase.jitter_ms || !['open', 'ramp'].includes(phase.loop)) return undefined;
+  const rates = phase.loop === 'ramp' ? [phase.from, phase.value] : [phase.value];
+  const { unit_ms: unit, whole } = wholeRates(rates);
+  const length_ms = lengthOf(phase);
+  if (phase.loop === 'ramp') {
+    const [from, to] = rates.map((rate) => whole(rate) / unit);
+    return { length_ms, from, to, shift_ms: SHIFT_MS_A_USER * mostUsers(phase) };
+  }
+  // Whole nanoseconds, as in k6.
+  return { length_ms, period_ms: Math.floor(unit * 1e6 / whole(phase.value)) / 1e6, shift_ms: 0 };
 }
 
 const EXECUTORS = { once, closed, open, ramp };

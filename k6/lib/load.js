@@ -1,56 +1,141 @@
 // Users of every script but the spike: an open loop, or a closed one with or without a pause.
 // Every user holds a copy of this module: keep it small.
 import { sleep } from 'k6';
-import { Counter, Gauge } from 'k6/metrics';
+import exec from 'k6/execution';
+import { Counter, Gauge, Trend } from 'k6/metrics';
 
-import { annotate, attempt, isSample } from './attempt.js';
+import { annotate, attempt, countSlow, isSample, judged } from './attempt.js';
 
 const offeredRate = new Gauge('lab_offered_rate');
 const lateAnswers = new Counter('late_answers');
+const answersAfterEnd = new Counter('answers_after_end');
+const responseTimeDue = new Trend('response_time_due', true);
+const driverLateness = new Trend('driver_lateness', true);
 
-// Of this user's last pause: its phase, and when the request after it was due (ms of the run).
-let paced = '';
+// How often the driver's own lateness is looked at.
+const TICK_MS = 10;
+
+// What this user knows of its phase: k6's clock, the time by it at the start of the run, when the
+// next request is due, and the least that one was behind a ramp's schedule.
+let phase = '';
+let clock = null;
+let zero = 0;
 let due = 0;
+let least = 0;
 
-// Waits until the user's next request is due; false if the phase is over by then.
-function isDue({ period_ms: period, spread_starts: spread, ends_ms: ends }, epoch) {
-  const now = Date.now() - epoch;
-  // A request that is late moves the later ones; nothing is caught up.
-  if (paced === __ENV.PHASE) due = Math.max(due + period, now);
-  else due = now + (spread ? Math.random() * period : 0);
-  paced = __ENV.PHASE;
-  if (due < ends) {
-    if (due > now) sleep((due - now) / 1000);
-    return true;
-  }
-  // k6 ends the phase some milliseconds later than planned: no hurry to ask again.
-  sleep(Math.max(ends - now, 10) / 1000);
-  return false;
+// Finer than a microsecond; Date.now() has whole milliseconds.
+const now = () => clock.currentTestRunDuration;
+
+// Prepares for the phase; false if this user is in it already.
+function enters(epoch) {
+  if (phase === __ENV.PHASE) return false;
+  phase = __ENV.PHASE;
+  clock = exec.instance;
+  zero = now() - (Date.now() - epoch);
+  return true;
 }
 
-function rampedRate({ from, to, starts_ms: starts, ends_ms: ends }, now) {
-  return from + (to - from) * Math.min(1, Math.max(0, (now - starts) / (ends - starts)));
+// Sleeps until a moment by the clock. Returns how late it is then, in ms.
+function waitUntil(moment) {
+  const ms = moment - now();
+  if (ms > 0) sleep(ms / 1000);
+  return Math.max(0, now() - moment);
+}
+
+// Waits until the user's next request is due. Returns how late it is, undefined if the phase is over.
+function paced({ period_ms: period, spread_starts: spread, ends_ms: ends }, epoch) {
+  const first = enters(epoch);
+  // A request that is late moves the later ones; nothing is caught up.
+  due = first ? now() + (spread ? Math.random() * period : 0) : Math.max(due + period, now());
+  if (due - zero < ends) return waitUntil(due);
+  // k6 ends the phase some milliseconds later than planned: no hurry to ask again.
+  sleep(Math.max(zero + ends - now(), 10) / 1000);
+  return undefined;
+}
+
+// Waits for a random time within the jitter. Returns how late the request is.
+function jittered(jitter, epoch) {
+  enters(epoch);
+  return waitUntil(now() + Math.random() * jitter);
+}
+
+/** When iteration n of an even rate or a ramp is due, in ms since the start of its scenario. */
+export function dueMs({ period_ms: period, length_ms: length, from, to }, n) {
+  if (period) return n * period;
+  // Where the integral of the rate, which changes evenly, reaches n + 1.
+  if (from === to) return (n + 1) / to;
+  return (from * length - Math.sqrt(length * (from * from * length + 2 * (n + 1) * (to - from)))) / (from - to);
+}
+
+// How far the request is behind its place in the schedule. k6 counts on after a drop as if nothing
+// had been due: from then on this is too much.
+function behind(schedule) {
+  if (phase !== __ENV.PHASE) {
+    phase = __ENV.PHASE;
+    clock = exec.scenario;
+    least = schedule.shift_ms;
+  }
+  const ms = clock.progress * schedule.length_ms - dueMs(schedule, clock.iterationInTest);
+  least = Math.min(least, ms);
+  return Math.max(0, ms - Math.max(0, least));
+}
+
+function rampedRate({ from, to, starts_ms: starts, ends_ms: ends }, atMs) {
+  return from + (to - from) * Math.min(1, Math.max(0, (atMs - starts) / (ends - starts)));
 }
 
 /** Says at which rates phases are offered, by their names, as `k6_lab_offered_rate`. */
 export function offer(rates) {
-  for (const [phase, rate] of Object.entries(rates)) offeredRate.add(rate, { scenario: phase });
+  for (const [name, rate] of Object.entries(rates)) offeredRate.add(rate, { scenario: name });
+}
+
+// The driver is late or not: noted each TICK_MS, in each phase that goes, until the last one ends.
+function watch({ phases }, epoch) {
+  enters(epoch);
+  const end = Math.max(...phases.map(({ ends_ms: ends }) => ends));
+  const tags = phases.map(({ name }) => ({ scenario: name }));
+  for (let tick = now() + TICK_MS; tick - zero < end; tick += TICK_MS) {
+    const late = waitUntil(tick);
+    phases.forEach(({ starts_ms: starts, ends_ms: ends }, index) => {
+      if (tick - zero >= starts && tick - zero < ends) driverLateness.add(late, tags[index]);
+    });
+  }
+}
+
+/** The one iteration of a helper scenario, where phases begin or end, or of the one that watches. */
+export function boundary(run) {
+  const moment = run.requests[__ENV.PHASE];
+  if (moment.phases) {
+    watch(moment, run.started_ms);
+    return;
+  }
+  offer(moment.rates);
+  annotate(moment);
+}
+
+function waitForTurn(request, epoch) {
+  if (request.period_ms) return paced(request, epoch);
+  return request.jitter_ms ? jittered(request.jitter_ms, epoch) : 0;
+}
+
+// A good answer's time since it was due by the schedule.
+function countSinceDue(ms, request) {
+  responseTimeDue.add(ms);
+  if (ms >= request.slow_ms) countSlow(ms, request.limits, 'due');
 }
 
 /** One iteration of a user. */
 export function user(run) {
   const request = run.requests[__ENV.PHASE];
-  if (request.period_ms && !isDue(request, run.started_ms)) return;
-  if (request.jitter_ms) sleep(Math.random() * request.jitter_ms / 1000);
+  const late = waitForTurn(request, run.started_ms);
+  if (late === undefined) return;
+  const offset = request.schedule ? behind(request.schedule) : 0;
   if (request.ramp && isSample(request)) {
     offeredRate.add(rampedRate(request.ramp, Date.now() - run.started_ms));
   }
-  if (attempt(request, run.started_ms) > request.late_ms) lateAnswers.add(1);
-}
-
-/** The one iteration of a helper scenario, where phases begin or end. */
-export function boundary(run) {
-  const moment = run.requests[__ENV.PHASE];
-  offer(moment.rates);
-  annotate(moment);
+  const { status, ms, ended } = attempt(request, run.started_ms, late);
+  if (ms !== undefined && request.schedule) countSinceDue(ms + offset, request);
+  judged(ms === undefined ? ms : ms + offset);
+  if (ms !== undefined && ended > request.late_ms) lateAnswers.add(1);
+  if (status > 0 && ended > request.window_ms) answersAfterEnd.add(1);
 }

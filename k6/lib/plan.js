@@ -153,6 +153,7 @@ export function readPlan(script) {
   const { keep_alive: kept = true, expect = ['2xx'] } = plan.request;
   return {
     ...plan,
+    by_hand: !__ENV.LAB_PLAN,
     request: {
       ...plan.request,
       keep_alive: kept && !script.new_connections,

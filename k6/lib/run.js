@@ -2,10 +2,11 @@
 import exec from 'k6/execution';
 
 import { annotate } from './attempt.js';
-import { finalMoment, helpers, momentOf } from './boundaries.js';
+import { finalMoment, helpers, momentOf, WATCHER, watchOf } from './boundaries.js';
 import { offer } from './load.js';
 import { optionsOf, requestOf } from './options.js';
 import { readPlan } from './plan.js';
+import { summaryOf } from './summary.js';
 import { authorization } from './token.js';
 
 // An error of the user's gets one line; thrown, k6 would print the stack of the script.
@@ -40,12 +41,13 @@ function start(plan, headers) {
   run.requests = {
     ...Object.fromEntries(plan.phases.map((phase) => [phase.name, requestOf(plan, phase, headers)])),
     ...mapped(helpers(plan), (atMs) => momentOf(plan, run, atMs)),
+    [WATCHER]: watchOf(plan),
   };
   return run;
 }
 
 /**
- * What a script exports for k6: { options, setup, teardown }. The script is
+ * What a script exports for k6: { options, setup, teardown, handleSummary }. The script is
  * { name, kinds, defaults } with, by kind of phase, the way to load it (executors.js), and, by
  * environment variable, the load by hand; and where it applies { one_phase, new_connections,
  * authorized }.
@@ -66,5 +68,8 @@ export function prepare(script) {
       offer(last.rates);
       annotated(last);
     },
+
+    // By hand k6 prints its own.
+    handleSummary: (data) => (plan.summary ? summaryOf(plan, data) : undefined),
   };
 }

@@ -18,17 +18,22 @@ function latencyThreshold(slo, [, percentile, operator, limit]) {
   const ms = milliseconds(limit);
   if (ms > LONGEST_MS) throw new Error(`slo "${slo}": a limit is at most a day`);
   // Over every attempt: a trend of good answers alone would pass when there is none.
-  return { metric: 'latency_with_failures', threshold: `p(${percentile})${operator}${ms}` };
+  return { metric: 'response_time_with_failures', threshold: `p(${percentile})${operator}${ms}` };
 }
 
 /**
  * The latency limits among objectives, the lowest first: { ms, inclusive, tags }. An answer that
- * takes just `ms` misses it unless it is inclusive; `tags` are those of its count of slow answers.
+ * takes just `ms` misses it unless it is inclusive; `tags` are those of its count of slow answers, by
+ * the moment since which their time counts.
  */
 export function limitsOf(objectives) {
   const matches = [...new Set(objectives)].map((slo) => LATENCY.exec(slo)).filter((match) => match);
   const limits = matches.map(([objective, , operator, limit]) => (
-    { ms: milliseconds(limit), inclusive: operator === '<=', tags: { objective } }
+    {
+      ms: milliseconds(limit),
+      inclusive: operator === '<=',
+      tags: { start: { objective, since: 'start' }, due: { objective, since: 'due' } },
+    }
   ));
   return limits.sort((one, other) => one.ms - other.ms);
 }

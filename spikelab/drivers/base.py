@@ -152,9 +152,6 @@ class Driver(Protocol):
     def why_failed(self, code: int, log: Path) -> str | None:
         """One line on a run that it did not finish; None for an exit code of a valid run."""
 
-    def remove_secrets(self, folder: Path) -> None:
-        """Takes out of its files what nobody but the driver was to see, however it ended."""
-
     def read_summary(self, folder: Path, phases: Sequence[Phase]) -> list[PhaseSummary]:
         """Its figures of these phases. Raises LabError when they are not there."""
 

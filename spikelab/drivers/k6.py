@@ -1,8 +1,9 @@
 """k6: the command line for a plan, what its exit codes mean, and its figures of the phases.
 
-The figures come from k6's own end-of-test summary (`--summary-export`): times in milliseconds,
-percentiles exactly, a sub-metric as `name{tag:value,…}`. k6/lib/attempt.js says what the metrics
-that are not k6's own count, and prints samples of wrong answers on k6's console.
+The figures come from k6's own end-of-test summary, which k6/lib/summary.js writes: times in
+milliseconds, exact at each of its ranks, a sub-metric as `name{tag:value,…}`. k6/lib/attempt.js and
+load.js say what the metrics that are not k6's own count, and print samples of wrong answers on k6's
+console.
 """
 
 import json
@@ -10,7 +11,8 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +22,11 @@ from spikelab.drivers.process import ask, was_killed
 from spikelab.errors import LabError
 from spikelab.plans.model import DriverName, Phase
 from spikelab.results.files import write_json
-from spikelab.results.run import ERROR_CLASSES, Errors, Latency
+from spikelab.results.run import ERROR_CLASSES, Errors, Latency, LatencyParts, Lateness
 from spikelab.settings import DATABASE
 from spikelab.stack import environment
 from spikelab.stack.base import DriverCommand
+from spikelab.statistics.distribution import Distribution
 from spikelab.units import parse_whole_number
 
 # k6's own default for its web dashboard.
@@ -64,8 +67,6 @@ class K6:
             runtime.driver_path(_CONFIG, run.testid),
             "--tag",
             f"testid={run.testid}",
-            "--summary-export",
-            runtime.driver_path(self.summary_file, run.testid),
             *(word for output in _outputs(run) for word in ("--out", output)),
             runtime.driver_script(self.name, run.plan.script_of(self.name)),
         ]
@@ -93,9 +94,6 @@ class K6:
         reason = _EXITS.get(code, "killed" if was_killed(code) else "unknown")
         said = _last_word(log.read_text(errors="replace").splitlines())
         return f"k6 ended with {code} ({reason}): {said} (see {log.name} of the run)"
-
-    def remove_secrets(self, folder: Path) -> None:
-        remove_requests(folder / self.summary_file)
 
     def read_summary(self, folder: Path, phases: Sequence[Phase]) -> list[PhaseSummary]:
         starts = {phase.name: phase.start_seconds for phase in phases}
@@ -165,9 +163,6 @@ _PERCENTILES = {
     "p99_9": "p(99.9)",
     "max": "max",
 }
-# A failed attempt counts as 1e10 ms in latency_with_failures, and k6 interpolates: a percentile
-# between that and the slowest answer is infinite as well. No request may take an hour (plan.py).
-_INFINITE_MS = 3.6e6
 
 Metrics = dict[str, dict[str, Any]]
 
@@ -179,82 +174,139 @@ def read_summary(path: Path, phases: Mapping[str, float]) -> list[PhaseSummary]:
     """
     try:
         document = json.loads(path.read_bytes())
-        epoch_ms = float(document["setup_data"]["started_ms"])
-        return [
-            _phase(document["metrics"], name, epoch_ms, start * 1000)
-            for name, start in phases.items()
-        ]
+        summary = _Summary(document["metrics"], document["ranks"])
+        epoch_ms = float(document["started_ms"])
+        return [_phase(summary, name, epoch_ms, start * 1000) for name, start in phases.items()]
     except FileNotFoundError as error:
         raise LabError("k6 ended without a summary") from error
     except (ValueError, KeyError, TypeError) as error:
         raise LabError(f"k6's summary {path.name} lacks what the lab needs: {error}") from error
 
 
-def remove_requests(path: Path) -> None:
-    """Takes out what setup() handed to the users: their headers may hold a token."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-        document = json.loads(path.read_bytes())
-        if document["setup_data"].pop("requests", None):
-            write_json(path, document)
+@dataclass(frozen=True)
+class _Summary:
+    metrics: Metrics
+    ranks: Sequence[float]
+
+    def of(self, phase: str, metric: str, tags: str = "") -> dict[str, Any]:
+        return self.metrics[f"{metric}{{scenario:{phase}{tags}}}"]
+
+    def answers(self, phase: str, part: str) -> dict[str, Any]:
+        """k6's own times of good answers."""
+        return self.of(phase, f"http_req_{part}", ",expected_response:true")
+
+    def count(self, phase: str, metric: str, tags: str = "") -> int:
+        return int(self.of(phase, metric, tags)["count"])
+
+    def optional(self, phase: str, metric: str) -> dict[str, Any] | None:
+        """What not every kind of phase has."""
+        return self.metrics.get(f"{metric}{{scenario:{phase}}}")
+
+    def distribution(self, times: dict[str, Any]) -> Distribution:
+        count = int(times["count"])
+        if not count:
+            return Distribution()
+        # Interpolated between the same two values, a rank may come out a rounding below the last.
+        seconds = accumulate((ms / 1000 for ms in times["ranked"]), max)
+        return Distribution(count, tuple(self.ranks), tuple(seconds))
 
 
-def _phase(metrics: Metrics, name: str, epoch_ms: float, begun_ms: float) -> PhaseSummary:
-    def of(metric: str, tags: str = "") -> dict[str, Any]:
-        return metrics[f"{metric}{{scenario:{name}{tags}}}"]
-
-    requests = int(of("attempts")["count"])
+def _phase(summary: _Summary, name: str, epoch_ms: float, begun_ms: float) -> PhaseSummary:
+    requests = summary.count(name, "attempts")
     # A gauge that nobody has set reads 0.
     nothing = {"min": begun_ms, "max": begun_ms}
-    started, ended = (of("attempt_started"), of("attempt_ended")) if requests else (nothing,) * 2
-    good = int(of("success")["passes"])
-    answers = of("http_req_duration", ",expected_response:true")
-    errors = _errors(requests - good, {c: of("failures", f",class:{c}") for c in ERROR_CLASSES})
-    answered = int(of("failures", ",answered:true")["count"])
+    started = summary.of(name, "attempt_started") if requests else nothing
+    ended = summary.of(name, "attempt_ended")
+    good = int(summary.of(name, "success")["passes"])
+    errors = _errors(requests - good, summary, name)
+    answered = summary.count(name, "failures", ",answered:true")
+    completed = good + errors.http_4xx + errors.http_5xx + answered
+    after_end = summary.optional(name, "answers_after_end")
+    dropped = summary.count(name, "dropped_iterations")
+    # k6 numbers on after a drop as if nothing had been due: due times are known without one.
+    scheduled = summary.optional(name, "response_time_due")
+    times = summary.of(name, "response_time") if scheduled is None or dropped else scheduled
+    sizes = summary.of(name, "answer_bytes")
     return PhaseSummary(
         name=name,
         begun=from_epoch_ms(epoch_ms + begun_ms),
         started=from_epoch_ms(epoch_ms + started["min"]),
         ended=from_epoch_ms(epoch_ms + max(ended["max"], started["max"])),
         requests=requests,
-        completed=good + errors.http_4xx + errors.http_5xx + answered,
+        completed=completed,
+        completed_in_window=None if after_end is None else completed - int(after_end["count"]),
         failures=requests - good,
-        dropped=int(of("dropped_iterations")["count"]),
+        dropped=dropped,
         errors=errors,
-        slow=_slow(metrics, name),
-        late_answers=_late_answers(metrics, name),
-        latency_seconds=_latency(answers),
-        latency_mean_seconds=answers["avg"] / 1000 if answers["count"] else None,
-        latency_with_failures_seconds=_latency(of("latency_with_failures")),
+        slow=_slow(summary.metrics, name, "due" if times is scheduled else "start"),
+        late_answers=_late_answers(summary, name),
+        latency=summary.distribution(times),
+        latency_mean_seconds=times["avg"] / 1000 if times["count"] else None,
+        latency_parts_seconds=_parts(summary, name, times, known=scheduled is None or not dropped),
+        http_req_duration_seconds=_latency(summary.answers(name, "duration")),
+        lateness=_lateness(summary, name),
         start_spread_seconds=(started["max"] - started["min"]) / 1000,
-        response_bytes_mean=of("answer_bytes")["avg"] if of("answer_bytes")["count"] else None,
+        response_bytes_mean=sizes["avg"] if sizes["count"] else None,
     )
 
 
-def _errors(failures: int, by_class: Metrics) -> Errors:
+def _parts(summary: _Summary, name: str, times: dict[str, Any], known: bool) -> LatencyParts | None:
+    """Means of good answers. `known`: so is when each was due."""
+    if not times["count"]:
+        return None
+
+    def mean(part: str) -> float:
+        return float(summary.answers(name, part)["avg"])
+
+    blocked, duration = mean("blocked"), mean("duration")
+    connecting, tls = mean("connecting"), mean("tls_handshaking")
+    sending, waiting = mean("sending"), mean("waiting")
+    parts_ms = {
+        "lateness": times["avg"] - blocked - duration if known else None,
+        "waiting_for_connection": blocked - connecting - tls,
+        "connecting": connecting,
+        "tls": tls,
+        "sending": sending,
+        "waiting": waiting,
+        "receiving": duration - sending - waiting,
+    }
+    # A rounding below 0 is 0.
+    seconds = {part: None if ms is None else max(0.0, ms / 1000) for part, ms in parts_ms.items()}
+    return LatencyParts.model_validate(seconds)
+
+
+def _lateness(summary: _Summary, name: str) -> Lateness | None:
+    """By k6's own clock, looked at each 10 ms of the phase (`watch` in k6/lib/load.js)."""
+    ticks = summary.optional(name, "driver_lateness")
+    if not ticks or not ticks["count"]:
+        return None
+    return Lateness(p50=ticks["med"] / 1000, p99=ticks["p(99)"] / 1000, max=ticks["max"] / 1000)
+
+
+def _errors(failures: int, summary: _Summary, name: str) -> Errors:
     """An attempt that was cut off before it could be counted is a failure of no known class."""
-    counts = {name: int(metric["count"]) for name, metric in by_class.items()}
+    counts = {each: summary.count(name, "failures", f",class:{each}") for each in ERROR_CLASSES}
     counts["other"] += failures - sum(counts.values())
     return Errors.model_validate(counts)
 
 
-def _slow(metrics: Metrics, name: str) -> dict[str, int]:
-    prefix = f"slow{{scenario:{name},objective:"
+def _slow(metrics: Metrics, name: str, since: str) -> dict[str, int]:
+    """By objective, counted since the moment when a request was due, or its start."""
+    prefix, suffix = f"slow{{scenario:{name},objective:", f",since:{since}}}"
     return {
-        key.removeprefix(prefix).removesuffix("}"): int(metric["count"])
+        key.removeprefix(prefix).removesuffix(suffix): int(metric["count"])
         for key, metric in metrics.items()
-        if key.startswith(prefix)
+        if key.startswith(prefix) and key.endswith(suffix)
     }
 
 
-def _late_answers(metrics: Metrics, name: str) -> int | None:
-    metric = metrics.get(f"late_answers{{scenario:{name}}}")
+def _late_answers(summary: _Summary, name: str) -> int | None:
+    metric = summary.optional(name, "late_answers")
     return int(metric["count"]) if metric else None
 
 
 def _latency(trend: dict[str, Any]) -> Latency:
     if not trend["count"]:
         return Latency()
-    values = {key: float(trend[name]) for key, name in _PERCENTILES.items()}
-    return Latency.model_validate(
-        {key: None if ms >= _INFINITE_MS else round(ms / 1000, 9) for key, ms in values.items()}
-    )
+    values = {key: round(trend[name] / 1000, 9) for key, name in _PERCENTILES.items()}
+    return Latency.model_validate(values)

@@ -55,9 +55,6 @@ class Locust:
         killed = " (killed)" if was_killed(code) else ""
         return f"Locust ended with {code}{killed}: {last} (see {log.name} of the run)"
 
-    def remove_secrets(self, folder: Path) -> None:
-        """Locust writes none."""
-
     def read_summary(self, folder: Path, phases: Sequence[Phase]) -> list[PhaseSummary]:
         path = folder / self.summary_file
         try:

@@ -16,7 +16,6 @@ from typing import Any, Self
 
 from spikelab import paths
 from spikelab.console import say, warn
-from spikelab.drivers import DRIVERS
 from spikelab.drivers.base import Run
 from spikelab.errors import LabError, RunInterruptedError, UsageError
 from spikelab.history import write_history, write_owed
@@ -493,9 +492,6 @@ def close_abandoned(influxdb_url: str | None) -> None:
         if record.ended is None:
             record.ended = _last_written(record.folder)
             record.reasons = ["the lab was killed during the run"]
-            # A driver that ended after the lab may have left its users' headers.
-            for driver in DRIVERS:
-                driver.remove_secrets(record.folder)
             record.save()
             write_history(record, influxdb)
     for state in ExperimentState.read_all():

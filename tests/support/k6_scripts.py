@@ -17,6 +17,7 @@ from spikelab import paths
 from tests.support.http_server import Server
 
 K6 = paths.BIN / "k6"
+SUMMARY, EXPORTED = "k6-summary.json", "exported.json"
 needs_k6 = pytest.mark.skipif(not K6.is_file(), reason="k6 is not built: ./lab up builds it")
 
 
@@ -27,12 +28,13 @@ class Run:
     code: int
     said: str
     seconds: float
-    summary_file: Path
+    summary_file: Path  # what the lab reads; of a plan alone
+    exported_file: Path  # by --summary-export
     samples: list[dict[str, Any]] = field(repr=False)
 
     @property
     def summary(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads(self.summary_file.read_bytes())
+        document: dict[str, Any] = json.loads(self.exported_file.read_bytes())
         return document
 
     def count(self, metric: str) -> int:
@@ -67,10 +69,10 @@ class K6Runs:
         env = {**os.environ, "K6_NO_USAGE_REPORT": "true"}
         if "phases" in given:
             plan_file = self.folder / "plan.json"
-            plan_file.write_text(json.dumps(given))
+            plan_file.write_text(json.dumps(given | {"summary": str(self.folder / SUMMARY)}))
             given = {"LAB_PLAN": str(plan_file)}
         words = [word for name, value in given.items() for word in ("-e", f"{name}={value}")]
-        outputs = ["--summary-export", str(self.folder / "summary.json")]
+        outputs = ["--summary-export", str(self.folder / EXPORTED)]
         outputs += ["--out", f"json={self.folder / 'samples.json'}"]
         command = [str(K6), "run", "--quiet", *outputs, *words, *arguments]
         command.append(str(paths.K6 / f"{script}.js"))
@@ -89,6 +91,10 @@ class Running:
         pipe, both = subprocess.PIPE, subprocess.STDOUT
         self._process = subprocess.Popen(command, env=env, stdout=pipe, stderr=both, text=True)
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def interrupt(self) -> None:
         self._process.send_signal(signal.SIGINT)
 
@@ -98,8 +104,8 @@ class Running:
         samples = self._folder / "samples.json"
         lines = samples.read_text().splitlines() if samples.exists() else []
         points = [each for each in map(json.loads, lines) if each["type"] == "Point"]
-        summary = self._folder / "summary.json"
-        return Run(self._process.returncode, said, seconds, summary, points)
+        files = (self._folder / SUMMARY, self._folder / EXPORTED)
+        return Run(self._process.returncode, said, seconds, *files, points)
 
 
 def unused_url() -> str:

@@ -95,7 +95,7 @@ def threshold(found: dict[str, Any]) -> tuple[str, str, float]:
     if match[1] == "rate":
         assert (found["metric"], found.get("limit")) == ("success", None)
         return "success", match[3], float(match[4])
-    assert found["metric"] == "latency_with_failures"
+    assert found["metric"] == "response_time_with_failures"
     # What answers are counted as slow by is the threshold's own limit.
     assert found["limit"]["ms"] == float(match[4])
     assert found["limit"]["inclusive"] is (match[3] == "<=")

@@ -135,6 +135,11 @@ def test_failures_are_of_the_record_s_classes() -> None:
     assert tuple(re.findall(r"'(\w+)'", listed[1])) == ERROR_CLASSES
 
 
+@needs_k6
+def test_k6_s_response_times_have_the_lab_s_ranks(k6: dict[str, Any]) -> None:
+    assert [percent / 100 for percent in k6["ranks"]] == pytest.approx(RANKS)
+
+
 def test_locust_s_response_times_have_the_lab_s_ranks() -> None:
     assert summary.RANKS == RANKS
     noise = Random(3)
@@ -151,8 +156,8 @@ def test_locust_s_response_times_have_the_lab_s_ranks() -> None:
 
 
 def test_percentiles_are_those_of_the_record() -> None:
-    options = (paths.K6 / "lib" / "options.js").read_text()
-    kept = re.search(r"summaryTrendStats: \[(.*)\]", options)
+    written = (paths.K6 / "lib" / "summary.js").read_text()
+    kept = re.search(r"STATISTICS = \[(.*)\]", written)
     assert kept
     assert k6_driver._PERCENTILES.keys() == QUANTILES.keys()
     assert set(k6_driver._PERCENTILES.values()) <= set(re.findall(r"'([^']+)'", kept[1]))

@@ -7,7 +7,7 @@ import { limitsOf, thresholdOf } from '../../../k6/lib/slo.js';
 const FAILED_MS = 1e10; // as in k6/lib/attempt.js
 const TABLE = JSON.parse(open(__ENV.VECTORS));
 const success = new Rate('success');
-const latency = new Trend('latency_with_failures');
+const latency = new Trend('response_time_with_failures');
 
 function read(text) {
   try {

@@ -119,7 +119,7 @@ def test_bodies_have_the_size_of_their_phase(k6: K6Runs, server: Server) -> None
     assert run.code == 0, run.said
     seen = Counter((each.method, each.path, each.bytes) for each in server.requests)
     assert set(seen) == {("POST", "/echo", 500), ("POST", "/echo", 2000), ("POST", "/echo", 1024)}
-    assert "xxx" not in run.summary_file.read_text()
+    assert "xxx" not in run.exported_file.read_text()
 
 
 def test_a_plan_s_own_body_and_method_are_sent(k6: K6Runs, server: Server) -> None:
