@@ -1,10 +1,13 @@
 """What this process pushes with --otel, beside Locust's own series and under the run's testid."""
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.metrics import MeterProvider
+
+_log = logging.getLogger("spikelab")
 
 
 def _provider() -> "MeterProvider | None":
@@ -29,7 +32,10 @@ def rename(testid: str) -> None:
         return
     from opentelemetry.sdk.resources import Resource  # noqa: PLC0415
 
-    provider.force_flush()
+    try:
+        provider.force_flush()
+    except Exception:  # the SDK's own; what the run before has not pushed is lost
+        _log.exception("OpenTelemetry could not push what it had counted")
     consumer = provider._measurement_consumer
     # No greenlet gets a turn in between: a reader that is not registered cannot collect.
     for reader in provider._metric_readers:

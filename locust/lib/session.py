@@ -61,8 +61,8 @@ class Session:
         self.phase: Phase | None = None  # the plan's, while it lasts
         self._lost_workers: set[str] = set()
         self.gave_up = False
-        self._told: dict[str, Any] = {}
         self._environment: Environment
+        self._ready = Event()  # Locust has started; a worker may be told to begin before that
         self._changed = Event()
         self._warned = False
 
@@ -114,7 +114,6 @@ class Session:
         events.init.add_listener(self._on_init)
         events.test_start.add_listener(self._on_test_start)
         events.request.add_listener(self._on_request)
-        events.worker_connect.add_listener(self._on_worker_connect)
         events.report_to_master.add_listener(self._on_report)
         events.worker_report.add_listener(self._on_worker_report)
         events.test_stop.add_listener(self._on_test_stop)
@@ -137,10 +136,15 @@ class Session:
         if self.plan.phases and not environment.stop_timeout:
             # The shape lets the last requests of a phase end; a failed one ends by its timeout.
             environment.stop_timeout = self.plan.timeout_seconds
+        self._ready.set()
 
     def _on_test_start(self, **_: Any) -> None:
+        self._ready.wait()
         self._begin_run()
-        if self.plan.phases or isinstance(self._runner, WorkerRunner):
+        if isinstance(self._runner, WorkerRunner):
+            self._follow(vars(self.options)[_MESSAGE])
+            return
+        if self.plan.phases:
             return
         limit = self.options.run_time
         text = f"{self.options.num_users or 1} users"
@@ -255,16 +259,18 @@ class Session:
     # Between the master and its workers, or within the only process
 
     def _tell(self, stretch: Stretch) -> None:
-        self._told = {"testid": self.testid, "stretch": asdict(stretch)}
-        self._runner.send_message(_MESSAGE, self._told)
-
-    def _on_worker_connect(self, client_id: str, **_: Any) -> None:
-        if self._told:
-            self._runner.send_message(_MESSAGE, self._told, client_id)
+        told = {"testid": self.testid, "stretch": asdict(stretch)}
+        # Locust hands its options to a worker before it starts users there: also to one that comes
+        # late, which gets a message before it can take it.
+        vars(self.options)[_MESSAGE] = told
+        self._runner.send_message(_MESSAGE, told)
 
     def _on_told(self, msg: Any, **_: Any) -> None:
-        self._rename(msg.data["testid"])
-        self.stretch = Stretch(**msg.data["stretch"])
+        self._follow(msg.data)
+
+    def _follow(self, told: dict[str, Any]) -> None:
+        self._rename(told["testid"])
+        self.stretch = Stretch(**told["stretch"])
         self.stretch_since = time.perf_counter()
 
     # The master's, or the only process's, work

@@ -31,13 +31,17 @@ def start(
     script: str,
     arguments: Sequence[str],
     out: IO[str] | int = subprocess.PIPE,
+    port: int = 0,
+    before: Sequence[Path] = (),
     **environ: str,
 ) -> subprocess.Popen[str]:
-    port = str(free_port())
+    """`port`: where master and workers meet; a free one for 0. `before`: locustfiles that are read
+    before the script."""
+    port = port or free_port()
     return subprocess.Popen(
         [
             str(locust_program()),
-            f"--locustfile={paths.LOCUST / script}",
+            f"--locustfile={','.join(map(str, [*before, paths.LOCUST / script]))}",
             f"--master-bind-port={port}",
             f"--master-port={port}",
             "--only-summary",

@@ -219,22 +219,81 @@ def test_a_second_run_from_the_web_page_has_series_and_events_of_its_own(
     assert testids == {"mine", "mine-2"}
 
 
+BUSY_START = """
+import gevent
+from locust import events
+
+@events.init.add_listener
+def wait(**_):
+    gevent.sleep(0.3)
+"""
+
+
+def test_every_worker_has_the_testid_of_its_master_from_its_first_request_on(
+    tmp_path: Path, site: Site
+) -> None:
+    """Real workers beside a real master, as on several machines; one comes while users start, and
+    is not ready to listen when it is first spoken to."""
+    busy = tmp_path / "busy.py"
+    busy.write_text(BUSY_START)
+    page, port = free_port(), free_port()
+    series = {"OTEL_METRICS_EXPORTER": "console", "OTEL_METRIC_EXPORT_INTERVAL": "300"}
+    roles = {
+        "master": ["--master", f"--web-port={page}", "--web-host=127.0.0.1", "--stop-timeout=1"],
+        "early": ["--worker"],
+        "late": ["--worker"],
+    }
+    processes, sent = {}, []
+
+    def begin(name: str) -> None:
+        with (tmp_path / name).open("w") as out:
+            processes[name] = start(
+                site, "hello.py", [*roles[name], "--otel"], out, port=port, before=[busy], **series
+            )
+
+    try:
+        begin("master")
+        begin("early")
+        wait_for(page)
+        for number, workers in ((1, 1), (2, 2)):
+            wait_for(page, workers)
+            before = site.requests["GET /hello 0"]
+            swarm(page, 12, spawn_rate=3)
+            time.sleep(1)
+            if number == 1:
+                begin("late")
+            time.sleep(5)
+            ask(page, "stop")
+            sent.append(site.requests["GET /hello 0"] - before)
+    finally:
+        processes["master"].send_signal(signal.SIGTERM)
+        for process in processes.values():
+            process.wait(timeout=LONGEST_SECONDS)
+    logs = {name: (tmp_path / name).read_text() for name in roles}
+    testid = re.findall("testid (.*)", logs["master"])[0]
+    by_worker = [counts(logs[name]) for name in ("early", "late")]
+    for own in by_worker:
+        assert own.keys() == {testid, f"{testid}-2"}, own
+    assert sent == [sum(own[each] for own in by_worker) for each in (testid, f"{testid}-2")]
+
+
 def ask(page: int, path: str, form: dict[str, object] | None = None) -> None:
     data = urllib.parse.urlencode(form or {}).encode()
     urllib.request.urlopen(f"http://127.0.0.1:{page}/{path}", data, timeout=5).close()
 
 
-def swarm(page: int, users: int) -> None:
-    ask(page, "swarm", {"user_count": users, "spawn_rate": users, "throughput": 4})
+def swarm(page: int, users: int, spawn_rate: int | None = None) -> None:
+    form = {"user_count": users, "spawn_rate": spawn_rate or users, "throughput": 4}
+    ask(page, "swarm", form)
 
 
-def wait_for(page: int) -> None:
-    """Until the page is up and its worker is there, or is there again."""
+def wait_for(page: int, workers: int = 1) -> None:
+    """Until the page is up and its workers are there, or are there again."""
     until = time.monotonic() + LONGEST_SECONDS
     while time.monotonic() < until:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{page}/stats/requests") as answer:
-                if json.load(answer)["workers"]:
+                if len(json.load(answer)["workers"]) >= workers:
                     return
         except OSError:
             pass
