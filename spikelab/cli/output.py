@@ -86,8 +86,7 @@ def show_capacity(answer: CapacityAnswer, records: Sequence[RunRecord]) -> None:
 def show_comparison(record: ComparisonRecord) -> None:
     """A row a metric and place; then what spoiled pairs, and what it means, in a line."""
     out.print(f"A  {record.a.name}\nB  {record.b.name}")
-    judged = record.deciding is not None
-    print_table(experiment_tables.metrics(record, "A", "B", judged))
+    print_table(experiment_tables.metrics(record, "A", "B"))
     for result in record.results:
         if result.reason:
             out.print(f"why        {experiment_tables.metric_at_place(result)}: {result.reason}")

@@ -234,7 +234,7 @@ def _notes(
     if question.interleaved and interleaved(a, b) is None:
         yield "that A's and B's imported runs were taken in turn is said by --interleaved"
     if any(result.about == _WITH_DRAIN.about for result in results):
-        yield "throughput is answers a second with the drain (achieved_rate): some run has no other"
+        yield "throughput includes the drain (achieved_rate): some run has no completed_rate"
 
 
 def _side(arm: Arm) -> Side:

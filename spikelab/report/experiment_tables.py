@@ -127,16 +127,15 @@ def _overload(found: OverloadAnswer) -> Table:
     return Table("Overload", ("", ""), rows)
 
 
-def metrics(record: ComparisonRecord, a: str, b: str, judged: bool = True) -> Table:
-    """A row a metric and place, the primary one first. `a`, `b`: what the sides are called.
-    `judged`: with the columns that only a comparison with a verdict fills."""
+def metrics(record: ComparisonRecord, a: str, b: str) -> Table:
+    """A row a metric and place, the primary one first. `a`, `b`: what the sides are called."""
     columns = [
         text("metric", _metric),
         number(a, lambda result: figure(result.a, result.unit)),
         number(b, lambda result: figure(result.b, result.unit)),
         number("B / A", lambda result: MISSING if result.ratio is None else f"×{result.ratio:.3f}"),
     ]
-    if judged:
+    if record.verdict is not None:
         columns += [
             number(f"{show_percent(record.confidence_level)} interval", _interval),
             number("pairs", lambda result: str(len(result.pairs))),

@@ -82,7 +82,7 @@ def test_each_look_after_an_inconclusive_one_has_less_error() -> None:
     first, second, third = (looked(*sides(NOISY)) for _ in range(3))
     assert [each.verdict for each in (first, second, third)] == ["inconclusive"] * 3
     levels = [each.confidence_level for each in (first, second, third)]
-    assert levels == pytest.approx([0.96, 0.995, 0.9975])
+    assert levels == pytest.approx([0.96, 0.996, 0.998])
     assert third.earlier == [first.comparison, second.comparison]
     assert f"look 3 at the same question, after {first.comparison}" in third.notes[-1]
     assert second.deciding is not None
@@ -93,7 +93,7 @@ def test_each_look_after_an_inconclusive_one_has_less_error() -> None:
 def test_after_a_verdict_the_next_comparison_is_a_first_one() -> None:
     looked(*sides(NOISY))
     decided = looked(*sides(SLOWER))
-    assert (decided.verdict, decided.confidence_level) == ("worse", pytest.approx(0.995))
+    assert (decided.verdict, decided.confidence_level) == ("worse", pytest.approx(0.996))
     assert looked(*sides(NOISY)).earlier == []
 
 

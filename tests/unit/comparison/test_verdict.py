@@ -293,7 +293,7 @@ def test_throughput_is_what_was_answered_within_the_window() -> None:
     prompt[0].steps[0].completed_rate = None
     old = compare_arms(*arms(prompt, late), ComparisonQuestion("throughput"))
     assert old.results[0].ratio == pytest.approx(0.954)
-    assert any("with the drain (achieved_rate)" in note for note in old.notes)
+    assert any("includes the drain (achieved_rate)" in note for note in old.notes)
 
 
 def test_latencies_that_are_not_the_same_figure_are_compared_only_when_asked_for() -> None:

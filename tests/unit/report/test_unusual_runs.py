@@ -11,6 +11,8 @@ import pytest
 
 from spikelab import paths, series, signals
 from spikelab.cli import output
+from spikelab.comparison.pairing import arm_of_experiment
+from spikelab.comparison.verdict import ComparisonQuestion, compare_arms
 from spikelab.report import sentences, style
 from spikelab.report.content import limits, method, runs_table
 from spikelab.report.experiment_figures import by_cell, predicted
@@ -32,6 +34,7 @@ from spikelab.results.run import (
 )
 from spikelab.settings import load_target_declaration
 from spikelab.units import MISSING
+from tests.support.comparison_runs import runs as session_runs
 from tests.support.records import START, plain_record, plain_step
 
 FAST = dict.fromkeys(Latency.model_fields, 0.1)
@@ -370,3 +373,24 @@ def test_a_short_logarithmic_axis_has_no_tex() -> None:
     for figure in predicted([record]):
         assert ">1,000<" in figure.svg
         assert "$" not in figure.svg
+
+
+def test_two_sessions_have_a_report_without_a_verdict() -> None:
+    sessions = [session_runs([0.1] * 6, "x"), session_runs([0.12] * 6, "x")]
+    for record in (record for records in sessions for record in records):
+        record.save()
+    a, b = (arm_of_experiment(n, r) for n, r in zip(("one", "two"), sessions, strict=True))
+    found = compare_arms(a, b, ComparisonQuestion())
+    found.save()
+    subject = find(found.comparison)
+    report = rendered(subject, "md")
+    assert "No verdict" in report
+    assert report.count("A's and B's runs were not taken in turn, so what changed") == 1
+    assert re.search(r"\| p95 +\| 100 ms +\| 120 ms +\| ×1.200 +\|$", report, re.MULTILINE)
+    assert method(subject)[-1].endswith("set side by side.")
+    for said in ("interval", "Equivalent", "Holm", "pairs needed"):
+        assert said not in report
+    # An open answer, for who reads JUnit: neither a failure nor passed.
+    case = ElementTree.fromstring(rendered(subject, "junit")).find(".//testcase")
+    assert case is not None
+    assert [child.tag for child in case] == ["skipped"]

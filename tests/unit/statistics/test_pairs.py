@@ -353,7 +353,7 @@ def test_the_true_deviation_is_below_the_likely_one_in_80_percent() -> None:
 
 def test_all_looks_at_a_question_together_stay_below_five_percent() -> None:
     errors = [error_of(earlier) for earlier in range(4)]
-    assert errors == pytest.approx([0.04, 0.005, 0.0025, 0.00125])
+    assert errors == pytest.approx([0.04, 0.004, 0.002, 0.001])
     assert sum(error_of(earlier) for earlier in range(60)) <= TOTAL_ERROR
     looks = planned_looks(16, 2)
     assert looks == [8, 16]
