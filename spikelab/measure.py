@@ -4,6 +4,7 @@ A step is made from the summary of one phase, so several drivers' figures would 
 """
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -158,6 +159,10 @@ class RunFigures:
                 seconds = good_answer_seconds(influxdb, self._record.testid, step)
                 step.waves = waves(seconds, step.start_spread_seconds or 0.0)
                 step.last_good_seconds = round(max(seconds), 3) if seconds else None
+                expected = self._record.prediction
+                if expected and expected.service_seconds:
+                    most = most_answers_within(seconds, expected.service_seconds)
+                    step.most_in_service_time = most
 
     def _warn(self, text: str) -> None:
         warn(text)
@@ -343,3 +348,13 @@ def waves(answer_seconds: Sequence[float], start_spread_seconds: float) -> list[
         else:
             groups.append([seconds])
     return [Wave(answers=len(group), at_seconds=round(median(group), 3)) for group in groups]
+
+
+def most_answers_within(answer_seconds: Sequence[float], seconds: float) -> int:
+    """The most of these times that lie within so long.
+
+    >>> most_answers_within([5.0, 5.1, 10.0, 10.1, 10.2], 5)
+    3
+    """
+    times = sorted(answer_seconds)
+    return max((bisect_left(times, at + seconds) - i for i, at in enumerate(times)), default=0)

@@ -7,8 +7,10 @@ time, on the lab's own target with nothing in between. After the run each figure
 its tolerance.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,7 +18,7 @@ from spikelab.plans.model import Plan
 from spikelab.prediction.model import Outcome, Server, Spike, simulate
 from spikelab.results.run import Host, Prediction, RunRecord, Step, Wave
 from spikelab.target import ConnectionCapacity
-from spikelab.units import parse_duration, parse_whole_number, show_seconds
+from spikelab.units import parse_duration, parse_whole_number, plural, show_rate, show_seconds
 
 # Setting to its value, as the target exports them; None: unlimited.
 Effective = Mapping[str, float | None]
@@ -32,9 +34,20 @@ _NEEDED = {
 # What a wave of answers takes longer than the requests' own time, while hundreds of threads wake
 # on few cores; with START_SECONDS it holds the ladder's runs (docs/connections.md, section 8).
 PACES = (1.0, 1.02, 1.04, 1.06, 1.08)
-# Users do not begin in one moment, and a burst that fills the accept queue comes back with the
-# first retries, at 1, 2 and 3 s.
+# A burst that fills the accept queue comes back with the first retries, at 1, 2 and 3 s: only where
+# the users are more than it holds.
 START_SECONDS = 3.0
+# An answer's own way where nobody tries again: connecting, and a server that has just been started.
+_WAY_SECONDS = 0.25
+# By how much the server's own timer may be above the service time besides, on a mean.
+_OVERHEAD_SECONDS = 0.025
+# Clocks that count in milliseconds.
+_CLOCKS = 0.01
+# Users who begin within this share of a service time are all at work, or wait, before the second
+# answer of the first worker.
+_LONGEST_START = 2 - PACES[-1]
+# Else so many more users than workers must be there.
+_CROWDED = 1.1
 # Tomcat looks for connections that were idle too long once a second.
 _IDLE_LATE_SECONDS = 1.0
 # An accept queue that holds less than this share of the users loses so many of their SYNs, again
@@ -123,6 +136,7 @@ def predict(server: Server, spike: Spike) -> Prediction:
     lasts = [o.last_answer_seconds for o in outcomes if o.last_answer_seconds is not None]
     goods = [outcome.good for outcome in outcomes]
     waves = nominal.waves if len(nominal.waves) <= _MOST_WAVES else []
+    start = START_SECONDS if spike.users > server.accept_queue_limit + 1 else _WAY_SECONDS
     lasting = min(outcome.held_seconds for outcome in outcomes) >= _SEEN_SECONDS
     return Prediction(
         established_peak=nominal.established_peak,
@@ -136,8 +150,24 @@ def predict(server: Server, spike: Spike) -> Prediction:
         waves=[Wave(answers=users, at_seconds=round(at, 3)) for at, users in waves],
         last_answer_seconds=_rounded(nominal.last_answer_seconds),
         last_answer_least_seconds=_rounded(min(lasts, default=None)),
-        last_answer_most_seconds=_rounded(max(lasts) + START_SECONDS if lasts else None),
+        last_answer_most_seconds=_rounded(max(lasts) + start if lasts else None),
+        service_seconds=spike.service_seconds,
+        workers_least=_workers_least(outcomes, start, spike.service_seconds),
+        workers_busy_seconds=_rounded(min(each.busy_seconds or 0.0 for each in outcomes)),
+        workers_most=math.ceil(PACES[-1] * max(outcome.busy_peak for outcome in outcomes)),
     )
+
+
+def _workers_least(outcomes: Sequence[Outcome], start: float, service: float) -> int:
+    """How many answer within one service time where all workers are busy all the time; 0 where they
+    need not be: users whose SYN comes again after others were answered may leave workers free."""
+    enough = 1.0 if start <= _LONGEST_START * service else _CROWDED
+    workers = min(each.busy_peak for each in outcomes)
+    waits = all(
+        each.waiting_peak and each.busy_peak + each.waiting_peak >= enough * each.busy_peak
+        for each in outcomes
+    )
+    return math.ceil(workers / PACES[-1]) if waits else 0
 
 
 def _outcome(server: Server, spike: Spike, pace: float, half_open: bool) -> Outcome:
@@ -173,6 +203,7 @@ class PredictionCheck:
     predicted: str
     measured: str
     within: bool | None
+    reason: str = ""
 
     @property
     def text(self) -> str:
@@ -181,16 +212,90 @@ class PredictionCheck:
 
 
 def checks(record: RunRecord) -> list[PredictionCheck]:
-    """Of a run with a prediction and its one step; else none."""
+    """Of a run with a prediction and its one step, or with a predicted rate; else none."""
+    if record.predicted_rate is not None and record.steps:
+        return _rate_checks(record, record.predicted_rate)
     if record.prediction is None or len(record.steps) != 1:
         return []
     expected, step, peak = record.prediction, record.steps[0], record.connections.established_peak
-    return [
+    found = [
         _count("established", expected.established_least, peak, expected.established_most),
         _count("good", expected.good_least, step.good, expected.good_most),
         _last_answer(expected, step),
         _failures(expected, step),
     ]
+    if expected.service_seconds is None:
+        return found  # of a record from before these were predicted
+    workers = _workers(expected, expected.service_seconds, step)
+    return [*found, _service(expected.service_seconds, [step]), workers]
+
+
+def _workers(expected: Prediction, service: float, step: Step) -> PredictionCheck:
+    """Each worker has one answer in a service time. Users who begin over most of one need not be
+    there together, unless all workers stay busy for another two."""
+    measured, spread = step.most_in_service_time, step.start_spread_seconds or 0.0
+    lasting = (expected.workers_busy_seconds or 0.0) >= spread + 2 * service
+    if spread > _LONGEST_START * service and not lasting:
+        measured = None
+    return _count("workers", expected.workers_least, measured, expected.workers_most)
+
+
+def _service(service: float, steps: Sequence[Step]) -> PredictionCheck:
+    """The mean of good answers by the server's own timer, of all steps together."""
+    timed = [
+        (step.server_mean_seconds, step.good)
+        for step in steps
+        if step.server_mean_seconds is not None and step.good
+    ]
+    least, most = service * (1 - _CLOCKS), service * PACES[-1] + _OVERHEAD_SECONDS
+    shown = f"{show_seconds(service)} to {show_seconds(most)}"
+    if not timed:
+        return PredictionCheck("service time", shown, "", None)
+    mean = sum(mean * good for mean, good in timed) / sum(good for _, good in timed)
+    return PredictionCheck("service time", shown, show_seconds(mean), least <= mean <= most)
+
+
+def _rate_checks(record: RunRecord, rate: float) -> list[PredictionCheck]:
+    """Of rates: what the server answered a second, and how long a request kept a worker."""
+    threads = record.target.effective.get("TOMCAT_MAX_THREADS")
+    service = threads / rate if threads else None
+    return [
+        _rate(record.steps, rate, service or 0.0),
+        *([_service(service, record.steps)] if service else []),
+    ]
+
+
+def _rate(steps: Sequence[Step], rate: float, service: float) -> PredictionCheck:
+    """As many as the workers can answer, where so many were asked for; never more, nor fewer than
+    were asked for while workers are free. By the server's timer, which sees answers that nobody
+    waits for any more."""
+    seen = [step for step in steps if step.server_rate is not None and not step.generator.limited]
+    fastest = max((step.server_rate or 0.0 for step in seen), default=0.0)
+    least, most = rate / PACES[-1], rate * (1 + _CLOCKS)
+    check = partial(
+        PredictionCheck,
+        "rate",
+        f"{show_rate(least)} to {show_rate(most)}/s",
+        f"{show_rate(fastest)}/s" if seen else "",
+    )
+    if fastest > most:
+        return check(within=False, reason="more than the workers can answer")
+    for step in seen:
+        asked = min(least, step.started_rate or 0.0)
+        if (step.server_rate or 0.0) < (1 - _first_answers(step, service)) * asked:
+            slow = f"{show_rate(step.server_rate)}/s of {show_rate(step.started_rate)}/s asked for"
+            return check(within=False, reason=f"{step.name}: {slow}")
+    if any((step.offered_rate or 0.0) >= rate for step in seen):
+        return check(within=True)
+    missing = f"no step asked for {show_rate(rate)}/s" if seen else ""
+    return check(within=None, reason=missing)
+
+
+def _first_answers(step: Step, service: float) -> float:
+    """The share of a step's window that is over before the first answer can come; and two readings
+    of the timer, each up to a hundredth of a second off."""
+    window = max(step.seconds - step.drain_seconds, 0.1)
+    return min(1.0, (service * PACES[-1] + _WAY_SECONDS) / window + _CLOCKS)
 
 
 def _count(name: str, least: int, measured: int | None, most: int) -> PredictionCheck:
@@ -217,6 +322,9 @@ def _last_answer(expected: Prediction, step: Step) -> PredictionCheck:
     """Since the start of the users: of good answers alone, which raw samples tell where some
     failed."""
     least, most = expected.last_answer_least_seconds, expected.last_answer_most_seconds
+    if most is not None and step.start_spread_seconds and expected.service_seconds is not None:
+        # Users who begin later are answered later.
+        most += step.start_spread_seconds
     shown = "no good answer" if least is None else f"{show_seconds(least)} to {show_seconds(most)}"
     measured = last_good_seconds(step)
     if measured is None or least is None or most is None:
@@ -234,14 +342,45 @@ def last_good_seconds(step: Step) -> float | None:
     return None
 
 
-def within(record: RunRecord) -> bool:
-    """Whether all that was measured is as predicted."""
-    return all(check.within is not False for check in checks(record))
+def within(record: RunRecord) -> bool | None:
+    """Whether all that was measured is as predicted; None where nothing was."""
+    known = [check.within for check in checks(record) if check.within is not None]
+    return all(known) if known else None
+
+
+def measured_count(record: RunRecord) -> tuple[int, int]:
+    """How many of the predicted figures were measured, and how many there are."""
+    found = checks(record)
+    return sum(check.within is not None for check in found), len(found)
+
+
+def in_short(record: RunRecord) -> str:
+    """``yes: 3 of 4 figures measured, all within``; or what is not as predicted, or why nothing was
+    measured; empty without a prediction."""
+    found = checks(record)
+    if not found:
+        return ""
+    wrong = [_wrong(check) for check in found if check.within is False]
+    if wrong:
+        return f"no: {', '.join(wrong)}"
+    known, all_of_them = measured_count(record)
+    missing = "".join(f" ({each.reason})" for each in found if each.within is None and each.reason)
+    if not known:
+        return f"unknown: none of {plural(all_of_them, 'figure')} measured{missing}"
+    return f"yes: {known} of {plural(all_of_them, 'figure')} measured, all within{missing}"
+
+
+def _wrong(check: PredictionCheck) -> str:
+    return f"{check.name} {check.text}" + (f": {check.reason}" if check.reason else "")
 
 
 def as_predicted(spikes: Sequence[RunRecord]) -> str:
     """How many of them came so, in words."""
-    return f"{sum(map(within, spikes))} of {len(spikes)} runs came as predicted"
+    known, figures = map(sum, zip(*map(measured_count, spikes), strict=True))
+    said = (
+        f"{sum(within(spike) is True for spike in spikes)} of {len(spikes)} runs came as predicted"
+    )
+    return said if known == figures else f"{said} ({known} of {figures} figures measured)"
 
 
 def predicted_rates(records: Iterable[RunRecord]) -> dict[str, float]:
@@ -261,12 +400,29 @@ def predicted_rates(records: Iterable[RunRecord]) -> dict[str, float]:
     }
 
 
-def predicted_capacity(parameter: str, records: Iterable[RunRecord]) -> list[str]:
-    """Of a search over this parameter, in words; none where there is no prediction of it."""
+def predicted_capacity(
+    parameter: str, held: float | None, failed: float | None, records: Iterable[RunRecord]
+) -> list[str]:
+    """Of a search over this parameter, in words; none where there is no prediction of it. `held`,
+    `failed`: its highest value that passed, its lowest that failed."""
     rates = predicted_rates(records) if parameter == "rate" else {}
-    return [rate_text(rate) for rate in rates.values()]
+    return [rate_text(rate, held, failed) for rate in rates.values()]
 
 
-def rate_text(rate: float) -> str:
+def rate_text(rate: float, held: float | None, failed: float | None) -> str:
+    """``400/s predicted from threads and service time: as predicted``, or why not, of the highest
+    rate that passed and the lowest that failed. A short step passes with a short queue."""
+    least, most = rate / PACES[-1], rate * PACES[-1]
+    said = rate_words(rate)
+    if held is not None and held > most:
+        return f"{said}: not as predicted, more than {show_rate(most)}/s passed"
+    if failed is not None and failed < least:
+        return f"{said}: not as predicted, less than {show_rate(least)}/s failed"
+    if failed is None and (held or 0.0) < least:
+        return f"{said}: not reached"
+    return f"{said}: as predicted"
+
+
+def rate_words(rate: float) -> str:
     """``400/s predicted from threads and service time``"""
     return f"{rate:,.6g}/s predicted from threads and service time"

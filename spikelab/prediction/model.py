@@ -68,9 +68,14 @@ class Spike:
 @dataclass
 class Outcome:
     """What came of it. `waves`: (seconds, good answers); `held_seconds`: from the start until the
-    first connection that was there at the peak left."""
+    first connection that was there at the peak left; `busy_peak`, `waiting_peak`: the most workers
+    at work, and the most requests that waited for one; `busy_seconds`: from the start until the
+    first of so many workers had nothing to do."""
 
     established_peak: int = 0
+    busy_peak: int = 0
+    waiting_peak: int = 0
+    busy_seconds: float | None = None
     held_seconds: float = 0.0
     good: int = 0
     rejected: int = 0
@@ -125,12 +130,15 @@ class _Simulation:
         outcome = self._outcome
         outcome.outside = self._dropped + self._half_open > 0
         outcome.held_seconds = self._spike.timeout_seconds
-        self._note_peak()
+        self._note_peaks()
         for at in self._spike.retries():
             self._plan(at, _Kind.RETRY, 0)
         while self._events and self._events[0][0] <= self._spike.timeout_seconds:
+            at = self._events[0][0]
             self._happen(*heapq.heappop(self._events))
-            self._note_peak()
+            self._note_peaks()
+            if self._busy < outcome.busy_peak and outcome.busy_seconds is None:
+                outcome.busy_seconds = at
         outcome.unanswered = self._spike.users - outcome.good - outcome.rejected
         return outcome
 
@@ -199,9 +207,11 @@ class _Simulation:
         self._dropped -= users
         self._half_open += users
 
-    def _note_peak(self) -> None:
+    def _note_peaks(self) -> None:
         established = self._accepted + self._queued
         self._outcome.established_peak = max(self._outcome.established_peak, established)
+        self._outcome.busy_peak = max(self._outcome.busy_peak, self._busy)
+        self._outcome.waiting_peak = max(self._outcome.waiting_peak, self._waiting)
 
     def _plan(self, at: float, kind: _Kind, users: int) -> None:
         heapq.heappush(self._events, (at, kind, users))

@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from spikelab.prediction.check import (
-    PredictionCheck,
     checks,
+    in_short,
     last_good_seconds,
-    rate_text,
+    measured_count,
+    rate_words,
     within,
 )
 from spikelab.report.steps import missed, name_of_run, name_of_step
@@ -176,21 +177,19 @@ def _accept_queue(record: RunRecord) -> str:
 
 def _prediction_lines(record: RunRecord) -> dict[str, str]:
     """What was predicted, and whether it came so."""
-    if record.predicted_rate is not None:
-        achieved = max((step.achieved_rate or 0 for step in record.steps), default=0)
-        return {
-            "capacity": f"{rate_text(record.predicted_rate)}, "
-            f"{show_rate(achieved)}/s achieved at most"
-        }
     found = checks(record)
     if not found:
         return {}
-    established, good, last, failures = found
-    wrong = [f"{each.measured} {each.name}" for each in found if each.within is False]
+    if record.predicted_rate is not None:
+        achieved = max((step.achieved_rate or 0 for step in record.steps), default=0)
+        said = f"{rate_words(record.predicted_rate)}, {show_rate(achieved)}/s achieved at most"
+        return {"capacity": said, "as predicted": in_short(record)}
+    established, good, last, failures, *others = found
+    more = "".join(f", {each.name} {each.predicted}" for each in others)
     return {
         "predicted": f"{established.predicted} established, {good.predicted} good, "
-        f"last answer after {last.predicted}, failures: {failures.predicted}",
-        "as predicted": f"no: {', '.join(wrong)}" if wrong else "yes",
+        f"last answer after {last.predicted}, failures: {failures.predicted}{more}",
+        "as predicted": in_short(record),
     }
 
 
@@ -291,6 +290,14 @@ def _came(within: bool | None) -> str:
     return MISSING if within is None else _YES if within else _NO
 
 
+def _run_came(record: RunRecord) -> str:
+    """With how many figures were measured, where some were not."""
+    known, figures = measured_count(record)
+    if not within(record) or known == figures:
+        return _came(within(record))
+    return Marked(f"yes ({known} of {figures} measured)", "good")
+
+
 def _predicted_and_measured(record: RunRecord) -> Table | None:
     """Of one run a row a figure; None without a prediction."""
     columns = [
@@ -305,14 +312,14 @@ def _predicted_and_measured(record: RunRecord) -> Table | None:
 
 def predictions(records: Sequence[RunRecord]) -> Table | None:
     """A row a spike that has a prediction; None where none has."""
-    spikes = [record for record in records if checks(record)]
+    spikes = [record for record in records if record.prediction and checks(record)]
     if not spikes:
         return None
     repeats = any(record.steps[0].repeat > 1 for record in spikes)
     columns = [
         text("run with", name_of_run),
         *([text("repeat", lambda record: str(record.steps[0].repeat))] if repeats else []),
-        text("as predicted", lambda record: _came(within(record))),
+        text("as predicted", _run_came),
         *_predicted_figures(spikes),
     ]
     return table(_PREDICTED, columns, spikes[:MOST_ROWS])
@@ -320,7 +327,7 @@ def predictions(records: Sequence[RunRecord]) -> Table | None:
 
 def predictions_by_difference(records: Sequence[RunRecord]) -> Table | None:
     """The same, each run named by the settings in which it differs from the others."""
-    spikes = [record for record in records if checks(record)]
+    spikes = [record for record in records if record.prediction and checks(record)]
     if not spikes:
         return None
     differ = differences(spikes)
@@ -328,20 +335,23 @@ def predictions_by_difference(records: Sequence[RunRecord]) -> Table | None:
         text("variant", lambda record: record.variant),
         text("differs in", lambda record: differ[record.testid]),
         *_predicted_figures(spikes),
-        text("as predicted", lambda record: _came(within(record))),
+        text("as predicted", _run_came),
     ]
     return table(_PREDICTED, columns, spikes)
 
 
 def _predicted_figures(spikes: Sequence[RunRecord]) -> list[Column[RunRecord]]:
     """Each figure as it was measured and, in brackets, predicted."""
-    return [_predicted_figure(place, check.name) for place, check in enumerate(checks(spikes[0]))]
+    names = dict.fromkeys(check.name for record in spikes for check in checks(record))
+    return [_predicted_figure(name) for name in names]
 
 
-def _predicted_figure(place: int, name: str) -> Column[RunRecord]:
+def _predicted_figure(name: str) -> Column[RunRecord]:
     def cell(record: RunRecord) -> str:
-        check: PredictionCheck = checks(record)[place]
-        return Marked(check.text, "bad") if check.within is False else check.text
+        for check in checks(record):
+            if check.name == name:
+                return Marked(check.text, "bad") if check.within is False else check.text
+        return MISSING
 
     return text(f"{name} (predicted)", cell)
 

@@ -10,6 +10,7 @@ from spikelab.objectives import Verdict
 from spikelab.prediction.check import (
     as_predicted,
     checks,
+    in_short,
     predicted_capacity,
     predicted_rates,
     rate_text,
@@ -176,7 +177,11 @@ def of_search(answer: CapacityAnswer, records: Sequence[RunRecord]) -> tuple[Wor
 
 def search_sentence(answer: CapacityAnswer, records: Sequence[RunRecord]) -> str:
     """The answer, and the rate that is predicted of its runs."""
-    return "; ".join([str(answer), *predicted_capacity(answer.parameter, records)])
+    return "; ".join([str(answer), *_predicted_capacity(answer, records)])
+
+
+def _predicted_capacity(answer: CapacityAnswer, records: Sequence[RunRecord]) -> list[str]:
+    return predicted_capacity(answer.parameter, answer.highest_pass, answer.lowest_fail, records)
 
 
 def held_sentence(answer: HeldRates, predicted: float | None = None) -> str:
@@ -193,21 +198,20 @@ def held_sentence(answer: HeldRates, predicted: float | None = None) -> str:
         if rates:
             parts.append(f"{name} at {', '.join(f'{rate:,}/s' for rate in rates)}")
     if predicted is not None:
-        parts.append(rate_text(predicted))
+        parts.append(rate_text(predicted, highest, lowest))
     return "; ".join(parts)
 
 
 def _prediction(records: Sequence[RunRecord]) -> str:
-    """Whether spikes came as predicted; empty without a prediction."""
-    spikes = [record for record in records if checks(record)]
-    if len(spikes) > 1:
-        return f" {as_predicted(spikes)}."
-    wrong = [
-        f"{each.name} {each.text}" for r in spikes for each in checks(r) if each.within is False
-    ]
-    if wrong:
-        return f" Not as predicted: {'; '.join(wrong)}."
-    return " It came as predicted." if spikes else ""
+    """Whether runs came as predicted; empty without a prediction, or where nothing of it was
+    measured."""
+    if len(records) == 1:
+        said, _, figures = in_short(records[0]).partition(": ")
+        if said == "yes":
+            return f" It came as predicted: {figures}."
+        return f" Not as predicted: {figures}." if said == "no" else ""
+    spikes = [record for record in records if record.prediction and checks(record)]
+    return f" {as_predicted(spikes)}." if spikes else ""
 
 
 def _capital(text: str) -> str:

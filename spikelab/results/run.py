@@ -217,6 +217,13 @@ class Step(Part):
         float | None,
         Field(description="the last good answer since the start; null where no samples were kept"),
     ] = None
+    most_in_service_time: Annotated[
+        Count | None,
+        Field(
+            description="of a spike with a prediction: the most good answers within one service "
+            "time; null where no samples were kept"
+        ),
+    ] = None
     raw_samples_missing: Annotated[
         int | None, Field(description="requests that InfluxDB lacks; null where none were kept")
     ] = None
@@ -308,6 +315,16 @@ class Prediction(Part):
     ] = None
     last_answer_least_seconds: float | None = None
     last_answer_most_seconds: float | None = None
+    service_seconds: Annotated[
+        float | None, Field(description="that a request keeps a worker; null: an older record")
+    ] = None
+    workers_least: Annotated[
+        Count, Field(description="answers within one service time; 0: workers may be free")
+    ] = 0
+    workers_most: Count = 0
+    workers_busy_seconds: Annotated[
+        float | None, Field(description="from the start until the first of them is free")
+    ] = None
 
 
 class QueueWait(Part):
