@@ -44,6 +44,17 @@ def rename(testid: str) -> None:
     provider._update_resource(Resource({"testid": testid}))
 
 
+def response_times() -> Callable[[float, str], None]:
+    """What takes the response time of a good answer, in seconds, and its phase."""
+    provider = _provider()
+    if provider is None:
+        return lambda _seconds, _phase: None
+    histogram = provider.get_meter("spikelab").create_histogram(
+        "locust.response.time", unit="s", description="From when a request was due to its last byte"
+    )
+    return lambda seconds, phase: histogram.record(seconds, {"phase": phase})
+
+
 def add_gauges(offered: Callable[[], tuple[str, float] | None], pending: Callable[[], int]) -> None:
     """lab_offered_rate, by phase, and lab_events_pending; the lab pushes the same for its runs."""
     provider = _provider()

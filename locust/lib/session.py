@@ -123,6 +123,7 @@ class Session:
         self._environment = environment
         environment.host = environment.host or self.plan.url
         self._objectives = _or_exit(self._read_objectives)
+        self._push_response_time = series.response_times()
         if not isinstance(runner, MasterRunner):
             runner.register_message(_MESSAGE, self._on_told)
             gevent.spawn(lateness.watch, self._on_tick)
@@ -177,6 +178,7 @@ class Session:
             if timing is not None:
                 seconds = timing.seconds
             tally.answer(seconds, response_length or 0, timing)
+            self._push_response_time(seconds, stretch.name)
             for objective in self._objectives.get(stretch.name, ()):
                 if objective.is_missed_by(seconds):
                     tally.slow[objective.text] += 1

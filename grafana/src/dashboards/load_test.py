@@ -13,7 +13,7 @@ from spikelab.signals import Colour, Signal
 NO_RUN = "No run in the time shown: start one, or widen the time range"
 NO_SOCKETS = "No sockets exporter: is it running beside the target?"
 NO_LAB = "Only ./lab run watches this; a run by hand has its driver's own summary"
-NO_VERDICT = "No judged phase has begun; only ./lab run judges them"
+NO_VERDICT = "No run in the time shown: only ./lab run judges them"
 NO_FAILURE = "No request has failed in the time shown"
 FIGURE_HEIGHT = 3
 GRAPH_HEIGHT = 7
@@ -38,13 +38,18 @@ def _verdict() -> stat.Panel:
     return state(
         Text(
             "Verdict so far",
-            "Of what the judged phases have answered or dropped so far; Locust's series tell no "
-            "phases apart, so a warm-up is in it. The run's own verdict, at its end, is exact and "
-            "counts failures as infinitely late.",
+            "Of what the judged phases of all runs shown have answered or dropped so far; Locust's "
+            "series tell no phases apart, so a warm-up is in it. Undecided: none has missed, and "
+            "one of the runs is not judged, or not yet. The run's own verdict, at its end, is "
+            "exact.",
             NO_VERDICT,
         ),
         load.OBJECTIVES_MET,
-        {1: ("holding", Colour.GOOD), 0: ("missed", Colour.FAILED)},
+        {
+            1: ("holding", Colour.GOOD),
+            0.5: ("undecided", Colour.INCONCLUSIVE),
+            0: ("missed", Colour.FAILED),
+        },
     )
 
 

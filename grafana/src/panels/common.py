@@ -37,7 +37,7 @@ def fixed(colour: Colour) -> model.DynamicConfigValue:
     return model.DynamicConfigValue("color", {"mode": "fixed", "fixedColor": colour})
 
 
-def named(states: Mapping[int, tuple[str, Colour]] | Names) -> model.ValueMap:
+def named(states: Mapping[float, tuple[str, Colour]] | Names) -> model.ValueMap:
     """Values in words, each in its colour."""
     return model.ValueMap(
         options={

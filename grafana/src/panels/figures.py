@@ -41,7 +41,7 @@ def number(text: Text, signal: Signal, *, width: int, height: int) -> stat.Panel
     )
 
 
-def state(text: Text, signal: Signal, states: Mapping[int, tuple[str, Colour]]) -> stat.Panel:
+def state(text: Text, signal: Signal, states: Mapping[float, tuple[str, Colour]]) -> stat.Panel:
     """A value that has a name, in words."""
     return number(text, signal, width=4, height=3).mappings([named(states)])
 

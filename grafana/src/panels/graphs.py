@@ -156,7 +156,7 @@ def distribution(text: Text, signal: Signal, *, width: int, height: int) -> heat
 def timeline(
     text: Text,
     signal: Signal,
-    states: Mapping[int, tuple[str, Colour]],
+    states: Mapping[float, tuple[str, Colour]],
     *,
     width: int,
     height: int,

@@ -141,9 +141,14 @@ OBJECTIVES_MET = Signal(
     name="objectives_met",
     title="objectives",
     unit=Unit.EXACT_COUNT,
-    about="whether every judged phase meets its objectives so far",
+    about="whether every judged phase of every run meets its objectives so far",
     colour=Colour.GOOD,
-    query=f"min(last_over_time(lab_slo_ok{{{RUN}}}[$__range]))",
+    # A run that nobody judges, or not yet, may be failing: between the two that are known.
+    query=(
+        f"min(min by (testid) (last_over_time(lab_slo_ok{{{RUN}}}[$__range]))"
+        " or 0.5 * group by (testid) "
+        f"(last_over_time(loadtest:requests:total{{{RUN}}}[$__range])))"
+    ),
 )
 DRIVER_CPU = Signal(
     name="driver_cpu",

@@ -1,5 +1,6 @@
 """The locustfiles, run by the real Locust against a real HTTP server."""
 
+import itertools
 import json
 import re
 import signal
@@ -214,7 +215,8 @@ def test_a_second_run_from_the_web_page_has_series_and_events_of_its_own(
     said = log.read_text()
     assert web.returncode == 0, said
     assert min(sent) > 5
-    assert counts(said) == {"mine": sent[0], "mine-2": sent[1]}
+    for histogram in ("locust.client.duration", "locust.response.time"):
+        assert counts(said, histogram) == {"mine": sent[0], "mine-2": sent[1]}
     testids = {match[1] for point in site.points if (match := re.search("testid=([^,]+)", point))}
     assert testids == {"mine", "mine-2"}
 
@@ -301,7 +303,7 @@ def wait_for(page: int, workers: int = 1) -> None:
     raise TimeoutError("the web page did not come up")
 
 
-def counts(said: str) -> dict[str, int]:
+def counts(said: str, histogram: str = "locust.client.duration") -> dict[str, int]:
     """The last count of requests by testid, from what OpenTelemetry's console exporter printed."""
     found = {}
     decoder = json.JSONDecoder()
@@ -309,7 +311,7 @@ def counts(said: str) -> dict[str, int]:
         data, _ = decoder.raw_decode(said, start_of_one.start())
         for resource in data["resource_metrics"]:
             testid = resource["resource"]["attributes"]["testid"]
-            for metric in resource["scope_metrics"][0]["metrics"]:
-                if metric["name"] == "locust.client.duration":
+            for metric in itertools.chain(*(each["metrics"] for each in resource["scope_metrics"])):
+                if metric["name"] == histogram:
                     found[testid] = sum(p["count"] for p in metric["data"]["data_points"])
     return found
