@@ -18,6 +18,7 @@ from spikelab.drivers.base import PhaseSummary, Run
 from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
 from spikelab.history import write_phases
+from spikelab.interference import Interference, other_runs
 from spikelab.judge import generator_limited, judge_step, spoiled
 from spikelab.objectives import QUANTILES
 from spikelab.plans.model import Phase, Plan
@@ -37,12 +38,13 @@ def died(record: RunRecord) -> bool:
 
 @dataclass(frozen=True)
 class TargetBefore:
-    """The target just before a run: its count of overflows, when its process started, and its timer
-    of requests, which is read from then on."""
+    """The target just before a run: its counts of overflows and of requests (None: it has none),
+    when its process started, and its timer of requests, which is read from then on."""
 
     overflows: int = 0
     born: float | None = None
     timer: RequestTimer | None = None
+    served: int | None = None
 
     @classmethod
     def of(cls, view: TargetView | None, plan: Plan) -> Self:
@@ -51,7 +53,14 @@ class TargetBefore:
         timer = RequestTimer(
             view, plan.request.path.partition("?")[0], list(map(str, plan.request.expect))
         )
-        return cls(view.listen_overflows(), view.start_time(), timer)
+        return cls(view.listen_overflows(), view.start_time(), timer, view.served())
+
+    def served_since(self, view: TargetView | None) -> int | None:
+        """Requests, until now; None where that is not known."""
+        served = view.served() if view else None
+        if view is None or self.served is None or served is None:
+            return None
+        return served - self.served if view.start_time() == self.born else None
 
     def stop(self) -> None:
         """The timer is not read any more."""
@@ -128,6 +137,21 @@ class RunFigures:
                 self._prometheus, record.started, record.ended, before.born
             )
             fill_resources(record.steps, self._prometheus, self._targets, record.host.target_cpus)
+
+    def find_interference(self, happened: Sequence[PhaseSummary], served: int | None) -> None:
+        """Other load on the target; `served`: how many requests it answered in this run."""
+        record = self._record
+        assert record.ended is not None
+        sent = sum(phase.requests for phase in happened)
+        with self._incomplete("nobody knows whether something else loaded the target"):
+            runs = other_runs(
+                self._prometheus, record.testid, record.started, record.ended, self._plan.urls
+            )
+            found = Interference(sent, None if served is None else max(0, served - sent), runs)
+            if found.reason:
+                self.reasons.append(found.reason)
+            if found.warning:
+                self._warn(found.warning)
 
     def note_gaps(self) -> None:
         """Warns of the time in which Prometheus recorded nothing."""

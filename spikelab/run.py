@@ -71,9 +71,11 @@ def execute(run: Run) -> RunRecord:
         say(f"run {run.testid}")
         before = TargetBefore.of(view, run.plan)
         happened, driver, components = _drive(run, record)
+        served = before.served_since(view)
         figures = RunFigures(record, run)
         figures.fill_steps(happened, driver, components)
         figures.fill_target(view, capacity, before)
+        figures.find_interference(happened, served)
         figures.note_gaps()
         run.gone = run.stores.missing()
         gone = [f"{name} went away during the run" for name in run.gone]

@@ -29,6 +29,8 @@ from spikelab.stores import SETTLE_SECONDS, Prometheus, Samples, first, read_pag
 
 _IDLE_SECONDS = 30
 _POLL_SECONDS = 0.25
+# Tomcat's own count, a series for each connector: the management port is another Tomcat's.
+_SERVED = "tomcat_global_request_seconds"
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,17 @@ class TargetView:
                 good = _is_good(sample.labels.get("status", ""), expected)
                 counted = counted.plus(sample.name.removeprefix(_TIMER), sample.value, good=good)
         return counted
+
+    def served(self) -> int | None:
+        """Requests that came to the traffic ports and have been answered since the targets' start;
+        None where one does not answer, or does not count them."""
+        pages = []
+        with suppress(LabError):
+            pages = [read_page(f"{url}?includedNames={_SERVED}") for url in self._metrics]
+        counts = [
+            [each.value for each in page if each.name == f"{_SERVED}_count"] for page in pages
+        ]
+        return int(sum(map(sum, counts))) if counts and all(counts) else None
 
     def start_time(self) -> float | None:
         """When the target's process started, in epoch seconds, of several the last; None when one
