@@ -220,6 +220,13 @@ def _failing(comparisons: int, random: Generator) -> None:
 
 
 def _looks(comparisons: int, random: Generator) -> None:
+    # So noisy that none is equivalent, which would hide what is wrongly better or worse.
+    _title("Planned looks at identical arms, noise 10 %")
+    for pairs, looks in ((18, 1), (18, 2), (18, 3), (24, 4), (60, 10)):
+        found = Counter(
+            with_looks(Arms(0.1), pairs, looks, random, Spent()) for _ in range(comparisons)
+        )
+        _show(f"{looks} over {pairs} pairs", found)
     _title("Planned looks, noise 3 %")
     for (pairs, looks), change in product(
         ((18, 1), (18, 2), (18, 3), (24, 4), (60, 10)), (1.0, 1.05, 1.1)
@@ -269,14 +276,14 @@ def _advice(comparisons: int, random: Generator) -> None:
 
 
 def _families(comparisons: int, random: Generator) -> None:
-    print("\nIdentical arms, better or worse                   primary   any other")
+    print("\nIdentical arms, noise 10 %, better or worse       primary   any other")
     for places, metrics in ((1, 4), (5, 4), (10, 4)):
-        found = [several(Arms(0.03), 8, places, metrics, random) for _ in range(comparisons)]
+        found = [several(Arms(0.1), 8, places, metrics, random) for _ in range(comparisons)]
         first, rest = (sum(each) / comparisons for each in zip(*found, strict=True))
         about = f"{places} place{'s' * (places > 1)}, {metrics} metrics, 8 pairs"
         print(f"{about:<48}{first:>9.1%}{rest:>12.1%}", flush=True)
     for others in (2, 5):
-        wrong = sum(rivals(Arms(0.03), 8, others, random) for _ in range(comparisons))
+        wrong = sum(rivals(Arms(0.1), 8, others, random) for _ in range(comparisons))
         print(f"{f'{others} variants against A':<48}{wrong / comparisons:>9.1%}", flush=True)
 
 

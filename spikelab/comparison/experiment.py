@@ -155,7 +155,9 @@ def new_comparison(
     _require_enough(plan, "compare.looks", lambda: planned_looks(plan.repeats, question.looks))
     _require_enough(plan, "sweep.order", lambda: _require_changing_order(plan))
     primary_place(_places(plan), question.at)
-    return sweep.new_sweep(plan, options, "comparison", fresh=fresh)
+    # Looks on the way are at one question: another one is another experiment.
+    asked = "" if question == ComparisonQuestion.of(plan.compare) else repr(question)
+    return sweep.new_sweep(plan, options, "comparison", fresh=fresh, asked=asked)
 
 
 def _require_enough(plan: Plan, key: str, check: Callable[[], object]) -> None:

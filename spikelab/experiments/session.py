@@ -78,11 +78,13 @@ class Experiment:
         seed: int | None = None,
         order: str = "as-written",
         fresh: bool | None = None,
+        asked: str = "",
     ) -> Self:
         """Of these cells, in the order of their runs; nothing is written yet.
 
         `seed`: the one in use, also where it was drawn. `fresh`: whether the target is restarted
-        before every run, where the plan's own variants do not say it.
+        before every run, where the plan's own variants do not say it. `asked`: what the command
+        line asks of the runs, where that is not the plan's own question.
         """
         variants: Sequence[Variant | None] = plan.variants or [None]
         state = ExperimentState(
@@ -90,7 +92,7 @@ class Experiment:
             kind=kind,
             plan=plan.name,
             about=plan.about,
-            digest=digest(kind, plan, options),
+            digest=digest(kind, plan, options, asked),
             arms={each.name if each else "": arm_digest(plan, options, each) for each in variants},
             labels=dict(options.labels),
             seed=seed,
@@ -199,9 +201,9 @@ class Experiment:
         close_abandoned(runtime.endpoints().influxdb)
 
 
-def digest(kind: ExperimentKind, plan: Plan, options: RunOptions) -> str:
+def digest(kind: ExperimentKind, plan: Plan, options: RunOptions, asked: str = "") -> str:
     """Of all that makes two commands the same experiment. A hash: headers may hold a token."""
-    given = {
+    given: dict[str, Any] = {
         "kind": kind,
         "plan": plan.source.data,
         "values": plan.source.values,
@@ -210,6 +212,8 @@ def digest(kind: ExperimentKind, plan: Plan, options: RunOptions) -> str:
         "labels": options.labels,
         "builds": [build.fingerprint() for build in builds_of(plan).values()],
     }
+    if asked:
+        given["asked"] = asked
     text = json.dumps(given, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -113,8 +113,9 @@ def new_sweep(
     kind: ExperimentKind = "sweep",
     *,
     fresh: bool | None = None,
+    asked: str = "",
 ) -> Experiment:
-    """A sweep from its first run on. `fresh`: as an experiment has it.
+    """A sweep from its first run on. `fresh`, `asked`: as an experiment has them.
 
     Raises UsageError when the plan has nothing to sweep.
     """
@@ -132,7 +133,9 @@ def new_sweep(
     cells = cells_in_order(sweep.values, names, plan.repeats, sweep.order, seed)
     # Of the orders only blocks depend on it.
     kept = seed if sweep.order == "blocks" else None
-    return Experiment.new(kind, plan, options, cells, seed=kept, order=sweep.order, fresh=fresh)
+    return Experiment.new(
+        kind, plan, options, cells, seed=kept, order=sweep.order, fresh=fresh, asked=asked
+    )
 
 
 def run_sweep(session: ExperimentSession) -> None:

@@ -186,6 +186,17 @@ def test_the_first_planned_look_that_decides_ends_the_runs(
     assert found.confidence_level == pytest.approx(1 - 0.04 / 3)
 
 
+def test_another_question_does_not_go_on_with_the_runs_of_the_first(tmp_path: Path) -> None:
+    source = plan(tmp_path)
+    question = ComparisonQuestion.of(source.compare)
+    state = experiment.new_comparison(source, RunOptions(), question).state
+    state.state = "stopped"
+    state.save()
+    for asked, goes_on in ((question, True), (replace(question, looks=1), False)):
+        resumed = experiment.new_comparison(source, RunOptions(), asked).resumed()
+        assert bool(resumed) is goes_on
+
+
 def test_looks_with_too_few_pairs_are_refused_with_the_line(tmp_path: Path) -> None:
     source = plan(tmp_path, PLAN.replace("looks: 3", "looks: 4"))
     with pytest.raises(UsageError, match=r"line 13: looks: 4 at 18 pairs: .* at least 24 pairs"):
