@@ -4,6 +4,7 @@ import io.prometheus.metrics.model.registry.PrometheusRegistry;
 import org.slf4j.Logger;
 import org.slf4j.LoggerFactory;
 import org.springframework.boot.context.event.ApplicationReadyEvent;
+import org.springframework.boot.web.servlet.ServletRegistrationBean;
 import org.springframework.context.ApplicationListener;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.annotation.Configuration;
@@ -33,6 +34,11 @@ class AuthzConfiguration {
         LookupMetrics redis = LookupMetrics.ofRedis(registry);
         return new Authorizer(tokens, blacklist, blacklist instanceof RedisBlacklist ? redis : cache,
                 new AuthzMetrics(registry, local, timerCostSeconds::obtain));
+    }
+
+    @Bean
+    ServletRegistrationBean<PingServlet> ping(Authorizer authorizer) {
+        return new ServletRegistrationBean<>(new PingServlet(authorizer), PingServlet.PATH);
     }
 
     /** What the start does not wait for, so that the first request does not either. */

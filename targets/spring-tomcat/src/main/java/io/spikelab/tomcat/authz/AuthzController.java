@@ -9,26 +9,21 @@ import jakarta.servlet.http.HttpServletRequest;
 import jakarta.servlet.http.HttpServletResponse;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
-import java.util.Enumeration;
 import org.springframework.http.CacheControl;
-import org.springframework.http.HttpHeaders;
 import org.springframework.http.HttpStatus;
 import org.springframework.http.MediaType;
 import org.springframework.http.ResponseEntity;
-import org.springframework.web.bind.annotation.GetMapping;
 import org.springframework.web.bind.annotation.PostMapping;
 import org.springframework.web.bind.annotation.RequestParam;
 import org.springframework.web.bind.annotation.RestController;
 
-/** Authorization under load: a check, and the making and revoking of what is checked. */
+/** The making and revoking of what {@link PingServlet} checks. */
 @RestController
 class AuthzController {
 
     static final int DEFAULT_SECONDS = 1800;
     private static final Setting TTL = Setting.wholeNumber(1, TokenIssuer.LONGEST_SECONDS);
     private static final int MAXIMUM_SUBJECT_CHARACTERS = 128;
-    private static final byte[] ALLOWED = "ok\n".getBytes(StandardCharsets.US_ASCII);
-    private static final byte[] REFUSED = "unauthorized\n".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] FULL = "not revoked: the blacklist is full\n".getBytes(StandardCharsets.US_ASCII);
     private static final byte[] UNAVAILABLE =
             "not revoked: the blacklist is unavailable\n".getBytes(StandardCharsets.US_ASCII);
@@ -46,16 +41,6 @@ class AuthzController {
             @JsonProperty("expires_in") long seconds) {
     }
 
-    /** Writes its answer by itself: this path is to measure the check. */
-    @GetMapping("/api/v1/authz/ping")
-    void ping(HttpServletRequest request, HttpServletResponse response) throws IOException {
-        if (authorizer.check(authorization(request)) == null) {
-            write(response, HttpServletResponse.SC_OK, ALLOWED);
-        } else {
-            refuse(response);
-        }
-    }
-
     @PostMapping("/api/v1/auth/token")
     ResponseEntity<?> token(@RequestParam(name = "subject", defaultValue = "load-test") String subject,
             @RequestParam(name = "ttl", required = false) String ttl) {
@@ -71,23 +56,16 @@ class AuthzController {
 
     @PostMapping("/api/v1/auth/logout")
     void logout(HttpServletRequest request, HttpServletResponse response) throws IOException {
-        Revocation result = authorizer.revoke(authorization(request));
+        Revocation result = authorizer.revoke(Answers.authorization(request));
         if (result == Revocation.ACCEPTED) {
             response.setStatus(HttpServletResponse.SC_NO_CONTENT);
         } else if (result == Revocation.BLACKLIST_FULL) {
-            write(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, FULL);
+            Answers.write(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, FULL);
         } else if (result == Revocation.BLACKLIST_UNAVAILABLE) {
-            write(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, UNAVAILABLE);
+            Answers.write(response, HttpServletResponse.SC_SERVICE_UNAVAILABLE, UNAVAILABLE);
         } else {
-            refuse(response);
+            Answers.refuse(response);
         }
-    }
-
-    /** Of two headers neither is taken: a proxy in front may have checked the other one. */
-    private static String authorization(HttpServletRequest request) {
-        Enumeration<String> values = request.getHeaders(HttpHeaders.AUTHORIZATION);
-        String value = values.hasMoreElements() ? values.nextElement() : null;
-        return values.hasMoreElements() ? null : value;
     }
 
     private static String checked(String subject) {
@@ -96,17 +74,5 @@ class AuthzController {
                     "must have 1 to " + MAXIMUM_SUBJECT_CHARACTERS + " characters");
         }
         return subject;
-    }
-
-    private static void refuse(HttpServletResponse response) throws IOException {
-        response.setHeader(HttpHeaders.WWW_AUTHENTICATE, "Bearer");
-        write(response, HttpServletResponse.SC_UNAUTHORIZED, REFUSED);
-    }
-
-    private static void write(HttpServletResponse response, int status, byte[] body) throws IOException {
-        response.setStatus(status);
-        response.setContentType(MediaType.TEXT_PLAIN_VALUE);
-        response.setContentLength(body.length);
-        response.getOutputStream().write(body);
     }
 }

@@ -1,14 +1,13 @@
 package io.spikelab.tomcat.authz;
 
 import com.nimbusds.jose.Header;
-import com.nimbusds.jose.JOSEException;
 import com.nimbusds.jose.JWSAlgorithm;
 import com.nimbusds.jose.JWSHeader;
-import com.nimbusds.jose.JWSVerifier;
-import com.nimbusds.jose.crypto.RSASSAVerifier;
 import com.nimbusds.jose.util.Base64URL;
 import com.nimbusds.jwt.JWTClaimsSet;
 import java.nio.charset.StandardCharsets;
+import java.security.GeneralSecurityException;
+import java.security.Signature;
 import java.security.interfaces.RSAPublicKey;
 import java.text.ParseException;
 import java.util.Base64;
@@ -24,12 +23,15 @@ final class TokenVerifier {
     /** An id is kept in memory while its token is revoked. */
     static final int MAXIMUM_ID_CHARACTERS = 255;
 
-    private final JWSVerifier signatures;
+    /** Finding an implementation and giving it the key costs more than all but the verification itself. */
+    private final ThreadLocal<Signature> signatures;
     private final String keyId;
     private final TokenClock clock;
+    /** Encoded, the last one accepted: tokens of one issuer have one header, so it need not be read again. */
+    private volatile String knownHeader = "";
 
     TokenVerifier(RSAPublicKey key, String keyId, TokenClock clock) {
-        this.signatures = new RSASSAVerifier(key);
+        this.signatures = ThreadLocal.withInitial(() -> signatureOf(key));
         this.keyId = keyId;
         this.clock = clock;
     }
@@ -54,30 +56,48 @@ final class TokenVerifier {
     private VerifiedToken verifyParts(String token, int firstDot, int lastDot)
             throws ParseException, RefusedException {
         require(firstDot > 0 && token.indexOf('.', firstDot + 1) == lastDot, Refusal.GARBAGE);
-        JWSHeader header = acceptedHeader(Header.parse(new Base64URL(token.substring(0, firstDot))));
-        requireSignature(header, token.substring(0, lastDot), token.substring(lastDot + 1));
-        Base64URL claims = new Base64URL(token.substring(firstDot + 1, lastDot));
-        return acceptedClaims(JWTClaimsSet.parse(claims.decodeToString()));
+        requireAcceptedHeader(token.substring(0, firstDot));
+        requireSignature(token.substring(0, lastDot), token.substring(lastDot + 1));
+        byte[] claims = DECODER.decode(token.substring(firstDot + 1, lastDot));
+        return acceptedClaims(JWTClaimsSet.parse(new String(claims, StandardCharsets.UTF_8)));
     }
 
-    private JWSHeader acceptedHeader(Header header) throws RefusedException {
+    private void requireAcceptedHeader(String encoded) throws ParseException, RefusedException {
+        if (encoded.equals(knownHeader)) {
+            return;
+        }
+        Header header = Header.parse(new Base64URL(encoded));
         require(!header.getAlgorithm().getName().equalsIgnoreCase("none"), Refusal.ALG_NONE);
         require(header.getAlgorithm().equals(JWSAlgorithm.RS256), Refusal.WRONG_ALGORITHM);
         JWSHeader signed = (JWSHeader) header;
         require(keyId.equals(signed.getKeyID()), Refusal.WRONG_KEY_ID);
         // Its sender insists on an extension, and none is known here.
         require(signed.getCriticalParams() == null, Refusal.GARBAGE);
-        return signed;
+        knownHeader = encoded;
     }
 
-    private void requireSignature(JWSHeader header, String signed, String signature) throws RefusedException {
-        // The verifier skips what is not base64url and ignores spare bits; a token is to have one spelling.
-        require(ENCODER.encodeToString(DECODER.decode(signature)).equals(signature), Refusal.GARBAGE);
+    private void requireSignature(String signed, String encoded) throws RefusedException {
+        byte[] bytes = DECODER.decode(encoded);
+        // The decoder ignores spare bits and padding; a token is to have one spelling.
+        require(ENCODER.encodeToString(bytes).equals(encoded), Refusal.GARBAGE);
         try {
-            byte[] input = signed.getBytes(StandardCharsets.UTF_8);
-            require(signatures.verify(header, input, new Base64URL(signature)), Refusal.BAD_SIGNATURE);
-        } catch (JOSEException unverifiable) {
+            Signature signature = signatures.get();
+            signature.update(signed.getBytes(StandardCharsets.UTF_8));
+            require(signature.verify(bytes), Refusal.BAD_SIGNATURE);
+        } catch (GeneralSecurityException unverifiable) {
+            // Of another length than the key's. What it has hashed so far must not meet the next token.
+            signatures.remove();
             throw new RefusedException(Refusal.BAD_SIGNATURE);
+        }
+    }
+
+    private static Signature signatureOf(RSAPublicKey key) {
+        try {
+            Signature signature = Signature.getInstance("SHA256withRSA");
+            signature.initVerify(key);
+            return signature;
+        } catch (GeneralSecurityException impossible) {
+            throw new IllegalStateException("cannot verify with this key", impossible);
         }
     }
 

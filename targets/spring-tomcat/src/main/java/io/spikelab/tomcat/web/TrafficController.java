@@ -39,7 +39,11 @@ class TrafficController {
     /** Blocks the worker for the delay: what is under test is a server whose workers wait. */
     @GetMapping(path = "/hello", produces = MediaType.TEXT_PLAIN_VALUE)
     String hello(@RequestParam(name = "ms", required = false) String ms) throws InterruptedException {
-        Thread.sleep(ms == null ? defaultDelayMillis : Long.parseLong(delay.parse("ms", ms)));
+        long millis = ms == null ? defaultDelayMillis : Long.parseLong(delay.parse("ms", ms));
+        // Else it would yield its core to another thread.
+        if (millis > 0) {
+            Thread.sleep(millis);
+        }
         return "Hello, world\n";
     }
 

@@ -30,6 +30,7 @@ public final class TrafficConnector
     private static final long UNLOAD_MILLIS = 200;
 
     private final WorkerQueue queue;
+    private final RequestTimes times;
     private volatile Running running;
 
     /**
@@ -44,8 +45,9 @@ public final class TrafficConnector
         }
     }
 
-    TrafficConnector(WorkerQueue queue) {
+    TrafficConnector(WorkerQueue queue, RequestTimes times) {
         this.queue = queue;
+        this.times = times;
     }
 
     /** Empty until the server is being started. */
@@ -83,7 +85,7 @@ public final class TrafficConnector
 
     private void addValve(ContainerEvent event) {
         if (Container.ADD_CHILD_EVENT.equals(event.getType()) && event.getData() instanceof Wrapper servlet) {
-            servlet.getPipeline().addValve(new QueueWaitValve(queue));
+            servlet.getPipeline().addValve(new RequestValve(queue, times));
         }
     }
 }

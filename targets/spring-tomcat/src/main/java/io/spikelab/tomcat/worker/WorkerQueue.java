@@ -1,10 +1,7 @@
 package io.spikelab.tomcat.worker;
 
-import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.LongAdder;
 import java.util.function.DoubleConsumer;
-import org.slf4j.Logger;
-import org.slf4j.LoggerFactory;
 
 /**
  * Times and counts what waits for a worker thread.
@@ -14,12 +11,10 @@ import org.slf4j.LoggerFactory;
  */
 public final class WorkerQueue {
 
-    private static final Logger LOG = LoggerFactory.getLogger(WorkerQueue.class);
-
     private final DoubleConsumer waitSeconds;
     private final LongAdder requestsWaiting = new LongAdder();
     private final ThreadLocal<Task> current = new ThreadLocal<>();
-    private final AtomicBoolean failureReported = new AtomicBoolean();
+    private final SafeInstrument instrument = new SafeInstrument("worker-queue waits");
 
     /**
      * @param waitSeconds receives each request's wait
@@ -53,13 +48,7 @@ public final class WorkerQueue {
     void requestBegins() {
         Task task = current.get();
         long nanoseconds = task == null ? 0 : task.takeWait();
-        try {
-            waitSeconds.accept(nanoseconds / 1e9);
-        } catch (Throwable failure) { // an instrument's error must not become the client's
-            if (failureReported.compareAndSet(false, true)) {
-                LOG.warn("worker-queue waits are not recorded: {}", failure.toString());
-            }
-        }
+        instrument.observe(() -> waitSeconds.accept(nanoseconds / 1e9));
     }
 
     /** A command and the moment it joined the queue. */

@@ -52,6 +52,17 @@ class TokenVerifierTest {
         assertEquals(Refusal.EXPIRED, refusalOf(token));
     }
 
+    /** It ends the verification half-way, on the thread that verifies the next token. */
+    @Test
+    void isNotMisledByASignatureOfAnotherLength() throws Exception {
+        String token = kit.sign("{\"sub\":\"a\",\"jti\":\"b\",\"exp\":" + (SECOND + 1) + "}");
+        for (String signature : new String[] {"", "AAAA", token.substring(token.lastIndexOf('.') + 1) + "AAAA"}) {
+            assertEquals(Refusal.BAD_SIGNATURE,
+                    refusalOf(token.substring(0, token.lastIndexOf('.') + 1) + signature));
+            verifier.verify(token);
+        }
+    }
+
     /** Any change makes it another text, and each other text has to be refused as such, with no other exception. */
     @Test
     void refusesEveryMutatedToken() {
