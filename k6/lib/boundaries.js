@@ -70,7 +70,8 @@ export const watchOf = (plan) => ({
 export function watcher(plan) {
   const ends = watched(plan).map((phase) => phase.ends_ms);
   if (ends.length === 0) return {};
-  return { [WATCHER]: { ...helperScenario(WATCHER, 0), maxDuration: `${Math.max(...ends) + HELPER_MS}ms` } };
+  const maxDuration = `${plan.lead_ms + Math.max(...ends) + HELPER_MS}ms`;
+  return { [WATCHER]: { ...helperScenario(WATCHER, 0), maxDuration } };
 }
 
 /** The helper scenarios by name, with their moments: one user, one iteration each. */

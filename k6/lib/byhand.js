@@ -11,7 +11,7 @@ const DEFAULTS = {
 };
 
 // Which variables say how a kind's load looks, the load itself first.
-const OF_KIND = { users: ['VUS', 'PERIOD', 'RAMP_UP'], rate: ['RATE', 'MOST_USERS', 'JITTER'] };
+const OF_KIND = { users: ['VUS', 'PERIOD', 'RAMP_UP'], rate: ['RATE', 'MOST_USERS', 'JITTER', 'ARRIVAL'] };
 
 const SIZE = /^(\d+(?:\.\d+)?)(B|kB|KiB|MB|MiB)$/;
 const UNIT_BYTES = { B: 1, kB: 1000, KiB: 1024, MB: 1e6, MiB: 1024 * 1024 };
@@ -80,6 +80,7 @@ function phases(script, setting) {
     period: kind === 'users' ? setting('PERIOD') : null,
     most_users: kind === 'rate' ? number(setting('MOST_USERS')) : null,
     jitter: kind === 'rate' ? setting('JITTER') : null,
+    arrival: kind === 'rate' ? setting('ARRIVAL') : null,
   }));
 }
 

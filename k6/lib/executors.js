@@ -1,5 +1,7 @@
 // What a phase means in k6: a scenario for each way to load.
 
+import { leadMs, schedule, usersByChance } from './poisson.js';
+
 // Users that have not started when a scenario's time is up are dropped without a word, so
 // it is long; the run ends with the last answer, and each request has a timeout of its own.
 const TIME_TO_START_ALL_MS = 10 * 60 * 1000;
@@ -22,6 +24,7 @@ const lengthOf = (phase) => phase.ends_ms - phase.starts_ms;
 /** Users that a phase may take. */
 export function mostUsers(phase) {
   if (phase.kind === 'users') return phase.value;
+  if (phase.by_chance && !phase.most_users) return usersByChance(phase, phase.value, RATE_SECONDS_IN_FLIGHT);
   const inFlight = (seconds) => Math.ceil(Math.max(phase.value, phase.from || 0) * seconds);
   const least = Math.max(FEWEST_RATE_USERS, inFlight(RATE_SECONDS_IN_FLIGHT));
   // A user that waits out its jitter serves nobody else.
@@ -58,6 +61,9 @@ function closed(phase) {
 
 /** An open loop: requests start at this rate, whatever the answers do. */
 function open(phase) {
+  if (phase.by_chance) {
+    return { executor: 'ramping-arrival-rate', ...schedule(phase), ...allotted(phase), ...graceful(phase) };
+  }
   const { timeUnit, whole } = wholeRates([phase.value]);
   return {
     executor: 'constant-arrival-rate',
@@ -90,7 +96,7 @@ const SHIFT_MS_A_USER = 0.1;
  * of phases whose requests have due times of their own, or none.
  */
 export function scheduleOf(phase) {
-  if (phase.jitter_ms || !['open', 'ramp'].includes(phase.loop)) return undefined;
+  if (phase.jitter_ms || phase.by_chance || !['open', 'ramp'].includes(phase.loop)) return undefined;
   const rates = phase.loop === 'ramp' ? [phase.from, phase.value] : [phase.value];
   const { unit_ms: unit, whole } = wholeRates(rates);
   const length_ms = lengthOf(phase);
@@ -104,11 +110,12 @@ export function scheduleOf(phase) {
 
 const EXECUTORS = { once, closed, open, ramp };
 
-/** The phase's k6 scenario; `phase.loop` says which way. */
-export function scenario(phase) {
+/** The phase's k6 scenario, in a run that starts so late; `phase.loop` says which way. */
+export function scenario(phase, leadOfRun) {
+  const lead = phase.by_chance ? leadMs(phase) : 0;
   return {
     ...EXECUTORS[phase.loop](phase),
-    startTime: `${phase.starts_ms}ms`,
+    startTime: `${leadOfRun + phase.starts_ms - lead}ms`,
     // BODY is set in any case: k6 would read one of the user's own environment.
     env: { PHASE: phase.name, BODY: phase.body },
   };

@@ -59,6 +59,14 @@ function jittered(jitter, epoch) {
   return waitUntil(now() + Math.random() * jitter);
 }
 
+// Waits for a random moment in the block of time after this one. Returns how late the request is.
+function byChance({ block_ms: block, length_ms: length }, epoch) {
+  enters(epoch);
+  const at = exec.scenario.progress * length - block / 2;
+  const moment = (Math.floor(at / block) + 1 + Math.random()) * block;
+  return waitUntil(now() + moment - at);
+}
+
 /** When iteration n of an even rate or a ramp is due, in ms since the start of its scenario. */
 export function dueMs({ period_ms: period, length_ms: length, from, to }, n) {
   if (period) return n * period;
@@ -115,6 +123,7 @@ export function boundary(run) {
 
 function waitForTurn(request, epoch) {
   if (request.period_ms) return paced(request, epoch);
+  if (request.blocks) return byChance(request.blocks, epoch);
   return request.jitter_ms ? jittered(request.jitter_ms, epoch) : 0;
 }
 

@@ -1,6 +1,7 @@
 // A plan as k6's options and as what its users send.
 import { helpers, helperScenario, watcher } from './boundaries.js';
 import { mostUsers, scenario, scheduleOf } from './executors.js';
+import { blocksOf } from './poisson.js';
 import { limitsOf, thresholdOf } from './slo.js';
 import { RANKS, STATISTICS, statistic } from './summary.js';
 
@@ -64,8 +65,8 @@ function thresholds(phase, byHand) {
 }
 
 const scenarios = (plan) => Object.fromEntries([
-  ...plan.phases.map((phase) => [phase.name, scenario(phase)]),
-  ...Object.entries(helpers(plan)).map(([name, atMs]) => [name, helperScenario(name, atMs)]),
+  ...plan.phases.map((phase) => [phase.name, scenario(phase, plan.lead_ms)]),
+  ...Object.entries(helpers(plan)).map(([name, atMs]) => [name, helperScenario(name, plan.lead_ms + atMs)]),
   ...Object.entries(watcher(plan)),
 ]);
 
@@ -108,6 +109,7 @@ export function requestOf({ target, request }, phase, headers) {
     }),
     ...(phase.jitter_ms && { jitter_ms: phase.jitter_ms }),
     schedule: scheduleOf(phase),
+    ...(phase.by_chance && { blocks: blocksOf(phase) }),
     ...(phase.loop === 'ramp' && { ramp: { from, to, starts_ms, ends_ms } }),
   };
 }

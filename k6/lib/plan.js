@@ -2,6 +2,7 @@
 // follows from it: times in ms since the start of the run, a phase's way to load, its body.
 import { byHand } from './byhand.js';
 import { milliseconds } from './duration.js';
+import { leadMs } from './poisson.js';
 
 const SCHEMA = 1;
 const STATUSES = /^(?:([2-5])xx|[2-5]\d\d)$/;
@@ -89,6 +90,15 @@ function requestTimeout({ timeout }) {
   return ms;
 }
 
+function byChance({ name, kind, arrival, jitter }, loop) {
+  const wrong = (reason) => new Error(`phase "${name}": arrival ${arrival}${reason} (ARRIVAL=…)`);
+  if (!arrival || arrival === 'constant') return false;
+  if (arrival !== 'poisson') throw wrong(': give constant or poisson');
+  if (kind !== 'rate' || loop === 'ramp') throw wrong(' belongs to the kind "rate", and to a rate that stays');
+  if (jitter) throw wrong(' comes by chance without jitter: leave one of them out');
+  return true;
+}
+
 function complete(phase, { request, target, slo }, script) {
   check(phase, script);
   checkUrl(phase, phase.url || target.url);
@@ -104,12 +114,14 @@ function complete(phase, { request, target, slo }, script) {
     throw new Error(`phase "${phase.name}": jitter ${phase.jitter} belongs to the kind "rate" (JITTER=…)`);
   }
   const loop = script.kinds[phase.kind];
+  const by_chance = byChance(phase, loop);
   const timeout_ms = requestTimeout(request);
   return {
     ...phase,
     ...body(phase, request),
     slo: phase.slo || slo,
     loop,
+    by_chance,
     once: loop === 'once',
     starts_ms,
     ends_ms: starts_ms + length_ms,
@@ -150,10 +162,13 @@ export function readPlan(script) {
   checkNames(plan.phases, script);
   const phases = plan.phases.map((phase) => complete(phase, plan, script));
   phases.sort((one, other) => one.starts_ms - other.starts_ms);
+  // Requests by chance are started before they are due: then the whole run starts so much later.
+  const leads = phases.map((phase) => (phase.by_chance ? leadMs(phase) - phase.starts_ms : 0));
   const { keep_alive: kept = true, expect = ['2xx'] } = plan.request;
   return {
     ...plan,
     by_hand: !__ENV.LAB_PLAN,
+    lead_ms: Math.max(0, ...leads),
     request: {
       ...plan.request,
       keep_alive: kept && !script.new_connections,

@@ -33,11 +33,11 @@ const mapped = (object, value) => Object.fromEntries(Object.entries(object).map(
 function start(plan, headers) {
   // --tag testid=… overrides the script's: events carry what the series carry.
   const { testid } = exec.test.options.tags;
-  const run = { testid, started_ms: Date.now() };
+  const run = { testid, started_ms: Date.now() + plan.lead_ms };
   const first = momentOf(plan, run, 0);
   offer(first.rates);
   // A store that let us wait has no such point: the run starts now.
-  if (!annotated(first)) run.started_ms = Date.now();
+  if (!annotated(first)) run.started_ms = Date.now() + plan.lead_ms;
   run.requests = {
     ...Object.fromEntries(plan.phases.map((phase) => [phase.name, requestOf(plan, phase, headers)])),
     ...mapped(helpers(plan), (atMs) => momentOf(plan, run, atMs)),

@@ -53,6 +53,16 @@ _MOST_RAW_REQUESTS = 50_000
 # on their way. k6/lib/executors.js has the same for runs by hand.
 _RATE_SECONDS_IN_FLIGHT = 2.0
 _FEWEST_RATE_USERS = 10
+# Requests by chance: so many standard deviations more may be under way than the mean.
+_RATE_DEVIATIONS = 4.0
+# k6 draws how many of them come in each block of time, and a user waits for its moment for up to
+# two blocks (k6/lib/poisson.js).
+_BLOCK_SECONDS = 0.1
+_MOST_BLOCKS = 3600
+
+
+def _held_seconds(phase: "Phase") -> float:
+    return 2 * max(_BLOCK_SECONDS, phase.duration_seconds / _MOST_BLOCKS)
 
 
 class Phase(Strict):
@@ -60,7 +70,8 @@ class Phase(Strict):
 
     `rate`: an open loop of `value` requests a second. `users`: a closed loop of so many users; in a
     spike all at once and one request each, and `duration` is then the longest they may take.
-    `jitter`: each request of a rate begins up to so much later than due, at random.
+    `jitter`: each request of a rate begins up to so much later than due, at random. `arrival`: a
+    rate's requests come evenly, or as a Poisson process: `value` a second on average.
     """
 
     name: PhaseName
@@ -74,6 +85,7 @@ class Phase(Strict):
     body_bytes: Annotated[int, Field(ge=0, le=10_000_000)] | None = None
     most_users: Annotated[int, Field(ge=1)] | None = None
     jitter: Duration | None = None
+    arrival: Literal["constant", "poisson"] = "constant"
     slo: Objectives | None = None
     judged: bool = True
 
@@ -83,14 +95,16 @@ class Phase(Strict):
             if self.value != int(self.value):
                 raise ValueError(f"value {self.value}: users are a whole number")
             self.value = int(self.value)
-            if self.most_users or self.jitter:
-                raise ValueError("most_users and jitter belong to the kind rate")
+            if self.most_users or self.jitter or self.by_chance:
+                raise ValueError("most_users, jitter and arrival belong to the kind rate")
             if parse_duration(self.ramp_up or "0s") > self.duration_seconds:
                 raise ValueError("ramp_up is longer than the phase's duration")
         elif self.ramp_up or self.period:
             raise ValueError("ramp_up and period belong to the kind users")
         elif self.jitter_seconds > self.duration_seconds:
             raise ValueError("jitter is longer than the phase's duration")
+        elif self.jitter_seconds and self.by_chance:
+            raise ValueError("requests come by chance without jitter: leave it or arrival out")
         return self
 
     @property
@@ -106,6 +120,11 @@ class Phase(Strict):
     def jitter_seconds(self) -> float:
         """How much later than due a request may start, at random."""
         return parse_duration(self.jitter or "0s")
+
+    @property
+    def by_chance(self) -> bool:
+        """Its requests are a Poisson process, of which only the mean rate is known."""
+        return self.arrival == "poisson"
 
     @property
     def users(self) -> int:
@@ -271,8 +290,12 @@ class Plan(Strict):
                 limits = [o.limit for o in self.objectives_of(phase) if o.key != "success"]
                 seconds = max(1.0, *limits) if limits else _RATE_SECONDS_IN_FLIGHT
                 highest = max(self._rates(phase))
-                under_way = max(_FEWEST_RATE_USERS, math.ceil(highest * seconds))
-                phase.most_users = under_way + math.ceil(highest * phase.jitter_seconds)
+                seconds += _held_seconds(phase) if phase.by_chance else 0
+                under_way = highest * seconds
+                if phase.by_chance:
+                    under_way += _RATE_DEVIATIONS * math.sqrt(under_way)
+                phase.most_users = max(_FEWEST_RATE_USERS, math.ceil(under_way))
+                phase.most_users += math.ceil(highest * phase.jitter_seconds)
         return self
 
     @property
@@ -329,9 +352,12 @@ class Plan(Strict):
         return phase.value if self.slopes else None
 
     def scheduled_requests(self, phase: Phase) -> int | None:
-        """How many a phase's schedule begins: k6's alone, as Locust's users wait for answers."""
+        """How many a phase's schedule begins: k6's alone, as Locust's users wait for answers, and
+        not where that is chance."""
         rate = self.offered_rate(phase)
-        return None if rate is None or self.driver != "k6" else int(rate * phase.duration_seconds)
+        if rate is None or self.driver != "k6" or phase.by_chance:
+            return None
+        return int(rate * phase.duration_seconds)
 
     def _rates(self, phase: Phase) -> tuple[float, float]:
         """Where a phase's rate begins and ends."""
@@ -419,6 +445,9 @@ def check_driver(plan: Plan) -> None:
             known = " and ".join(script.kinds)
             text = f"the script {name} takes the kind {known}, not {phase.kind}"
             raise mistake(text, "phases", place, "kind")
+        if phase.by_chance and script.kinds[phase.kind] == "ramp":
+            text = f"the script {name} changes its rate evenly: poisson is for a rate that stays"
+            raise mistake(text, "phases", place, "arrival")
     if script.one_phase and len(plan.phases) > 1:
         text = f"the script {name} runs one phase: give the others to steady, or leave them out"
         raise mistake(text, "phases", 1)

@@ -1,5 +1,6 @@
 """Plans: every mistake is one line that names file, line, key and cure."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -143,6 +144,41 @@ def test_the_ladder_runs_on_its_default_of_1000_users() -> None:
 def test_a_parameter_keeps_its_type_where_it_stands_alone(plan_file: Path) -> None:
     assert load_plan(str(plan_file)).phases[0].value == 7
     assert load_plan(str(plan_file), ["users=42"]).users == 42
+
+
+POISSON = """name: chance
+about: By chance
+script: {script}
+phases:
+  - {{name: one, kind: rate, value: 100, duration: 10s, arrival: poisson{keys}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "keys", "message"),
+    [
+        ("ramp", "", "line 5: phases.0.arrival: the script ramp changes its rate evenly"),
+        ("steady", ", jitter: 1s", "requests come by chance without jitter"),
+    ],
+)
+def test_poisson_arrivals_are_for_a_rate_that_stays(
+    tmp_path: Path, script: str, keys: str, message: str
+) -> None:
+    file = tmp_path / "chance.yaml"
+    file.write_text(POISSON.format(script=script, keys=keys))
+    with pytest.raises(UsageError, match=re.escape(message)):
+        load_plan(str(file))
+
+
+def test_poisson_arrivals_need_users_to_spare(tmp_path: Path) -> None:
+    file = tmp_path / "chance.yaml"
+    file.write_text(POISSON.format(script="steady", keys=""))
+    plan = load_plan(str(file))
+    (phase,) = plan.phases
+    # 2.2 s of the rate and four deviations of it; how many come, nobody knows.
+    assert phase.most_users == 280
+    assert plan.scheduled_requests(phase) is None
+    assert plan.offered_rate(phase) == 100
 
 
 def test_expected_statuses_can_be_set(plan_file: Path) -> None:
