@@ -1,20 +1,24 @@
 """Verdicts. Three-valued: pass, fail, inconclusive. A run that the stack or the generator spoiled
 is invalid and decides nothing.
 
-Runs, sweeps and imports judge a step by its figures (`judge_step`): an objective holds or not. A
-capacity search judges the same step by its counts (`judge_by_bounds`), which may be too few.
+One function judges a step by its counts, whatever command ran it (`judge_step`). An imported
+report has figures instead (`judge_report`).
 """
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from spikelab.drivers.base import PhaseSummary
 from spikelab.drivers.process import Use
-from spikelab.objectives import QUANTILES, Objective, Verdict
+from spikelab.objectives import Objective, Verdict
 from spikelab.plans.model import DriverName, Phase
+from spikelab.results.experiment import Miss
 from spikelab.results.run import Latency, Step
+from spikelab.results.run import with_drops as _with_drops
 from spikelab.settings import locust_processes
-from spikelab.statistics.shares import judge_share
+from spikelab.statistics.shares import judge_count, judge_share, requests_needed
+from spikelab.units import show_rate, show_seconds
 
 # Above this share of the cores that it can use, the driver competes with itself: a late answer may
 # be its own.
@@ -23,14 +27,39 @@ _LIMITED_SHARE_OF_CORES = 0.85
 # docs/judging.md has the figures that this lies between.
 _LIMITED_WAITING_PER_CPU = 0.5
 _LIMITED_WAITING_PER_CORE_USED = 2.0
-# A step that started less than this share of its offered rate cannot hold that rate.
-_ENOUGH_STARTED = 0.98
-# The same in a search for the rate that is held.
-_ENOUGH_FOR_CAPACITY = 0.99
+# A step that started less than this share of its rate did not have it.
+_ENOUGH = 0.98
+# The count of a Poisson process varies by the root of its mean: so many of these.
+_POISSON_DEVIATIONS = 3.0
+# A driver may be late, at its 99th percentile, by this share of the tightest latency limit, but
+# for what any machine at work is.
+_LATE_SHARE_OF_LIMIT = 0.1
+_LATE_SECONDS = 0.005
+# Beyond its 99th percentile, up to this share of the requests were made slow by a driver that was
+# late for more than so much of the limit.
+_LATER_SHARE_OF_REQUESTS = 0.01
+_LATER_SHARE_OF_LIMIT = 0.5
 # One answer that is late is a straggler, not a queue.
 _FEWEST_LATE = 2
 # A drain that short is the last answers' own time.
 _SHORT_DRAIN_SECONDS = 1.0
+# Without a latency limit, a wait of this share of the step at its end is a queue.
+_QUEUE_SHARE = 0.01
+# A rise of the mean response time by this share of the tightest limit matters; without a limit, by
+# half of what it was.
+_RISE_SHARE_OF_LIMIT = 0.1
+_RISE_WITHOUT_LIMIT = 1.5
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """`why`: of a verdict that is not pass. `missed`: what a failed step missed. `by_driver`: it is
+    inconclusive because of the driver, whatever the target did."""
+
+    verdict: Verdict
+    why: str = ""
+    missed: tuple[Miss, ...] = ()
+    by_driver: bool = False
 
 
 def generator_limited(use: Use | None, cpus: int, driver: DriverName) -> bool | None:
@@ -52,117 +81,233 @@ def spoiled(asked: Phase, happened: PhaseSummary, spike: bool) -> list[str]:
     return []
 
 
-def judge_step(
-    step: Step, objectives: Sequence[Objective], tried: int | None, end_rate: float | None = None
-) -> Verdict:
-    """A missed objective fails; with the generator at its limit nothing is decided.
+def judge_step(step: Step, objectives: Sequence[Objective]) -> Judgement:
+    """The verdict of a step of k6 or Locust, by its counts: docs/judging.md.
 
-    `tried`: iterations that an open loop's schedule asks for; None in a closed loop. Dropped ones
-    are misses: every user was waiting for the target. `end_rate`: requests/s at the end of a ramp.
+    Raises KeyError where the step has no count of slow answers for a latency objective: a run has
+    one for each objective of its phase.
     """
-    asked = step.requests + step.dropped
-    late = tried is not None and asked < _ENOUGH_STARTED * tried
-    unseen = step.generator.limited is None and step.dropped > 0
-    if step.generator.limited or not asked or late or unseen:
-        return "inconclusive"
-    if not started_enough(step):
-        return "fail"
-    if step.offered_rate and leaves_a_queue(step, objectives, end_rate):
-        return "fail"
-    success = (step.requests - step.failures) / asked
-    latency = with_drops(step.latency_with_failures_seconds, step.requests, step.dropped)
-    met = all(objective.holds(success, latency) for objective in objectives)
-    return "pass" if met else "fail"
+    if not step.due:
+        return Judgement("inconclusive", "nothing was requested")
+    if doubt := load_doubt(step, objectives):
+        return Judgement("inconclusive", doubt, by_driver=True)
+    if wrong := _wrong_answers(step, objectives):
+        return _failed(wrong)
+    if doubt := _driver_doubt(step):
+        return Judgement("inconclusive", doubt, by_driver=True)
+    return _judge_target(step, objectives)
 
 
-def judge_by_bounds(step: Step, objectives: Sequence[Objective]) -> Verdict:
-    """The verdict of a step of a capacity search, by exact bounds of the share of misses.
-
-    The step has its verdict by `judge_step`, whose guards hold here as well. It must have started
-    99 % of its rate (but for one request). Raises KeyError where the step has no count for a
-    latency objective: a run of k6 or Locust has one for each objective of its phase.
-    """
-    if step.verdict == "inconclusive":
-        return "inconclusive"
-    short = short_of_capacity(step)
-    if short:
-        return short
-    if step.offered_rate and leaves_a_queue(step, objectives):
-        return "fail"
-    verdicts = {objective_by_bounds(step, objective) for objective in objectives}
-    if "fail" in verdicts:
-        return "fail"
-    return "inconclusive" if "inconclusive" in verdicts or not verdicts else "pass"
+def _judge_target(step: Step, objectives: Sequence[Objective]) -> Judgement:
+    """With a driver in order: what was missed first, then what cannot be decided."""
+    if missed := missed_by(step, objectives):
+        return _failed(missed)
+    if unsure := [each for each in objectives if judge_objective(step, each) == "inconclusive"]:
+        return Judgement("inconclusive", "; ".join(_unsure(step, each) for each in unsure))
+    if rises(step, objectives):
+        return Judgement("inconclusive", f"the response time {_rise(step)}")
+    return Judgement("pass")
 
 
-def objective_by_bounds(step: Step, objective: Objective) -> Verdict:
+def misses(step: Step, objective: Objective) -> int:
+    """Requests that missed it: failed, dropped, or slower than its limit."""
+    slow = 0 if objective.key == "success" else step.slow[objective.text]
+    return step.failures + step.dropped + slow
+
+
+def judge_objective(step: Step, objective: Objective) -> Verdict:
     """Of one objective alone, whatever else the step missed."""
-    misses = step.failures + step.dropped
-    if objective.key != "success":
-        misses += step.slow[objective.text]
-    return judge_share(misses, step.requests + step.dropped, objective.allowed_share)
+    missed, allowed = misses(step, objective), objective.allowed_share
+    if step.spike:
+        return judge_count(missed, step.due, allowed)
+    dependence = step.dependence.get(objective.text, 1.0)
+    verdict = judge_share(missed, step.due, allowed, dependence)
+    if verdict != "fail" or not (spared := _late_by_driver(step, objective)):
+        return verdict
+    without = judge_share(missed - spared, step.due, allowed, dependence)
+    return "fail" if without == "fail" else "inconclusive"
 
 
-def short_of_capacity(step: Step) -> Verdict | None:
-    """Fail where the target kept the rate from being started, None where enough of it was."""
-    if not step.offered_rate:
-        return None
-    if not step.started_rate:
-        return "fail" if step.dropped else None
-    due = step.offered_rate * step.requests / step.started_rate
-    enough = round(_ENOUGH_FOR_CAPACITY * due, 9) - 1
-    if step.requests >= enough:
-        return None
-    # Dropped, or Locust's users waited. Else k6 itself was a little behind.
-    held_back = step.requests + step.dropped >= enough or not started_enough(step)
-    return "fail" if held_back else "inconclusive"
+def missed_by(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
+    """What the target missed: objectives, the rate, or it left a queue."""
+    missed = [
+        Miss(kind="objective", text=f"{each.text} is missed")
+        for each in objectives
+        if judge_objective(step, each) == "fail"
+    ]
+    if step.offered_rate is None:
+        return missed
+    if not started_enough(step):
+        missed.append(Miss(kind="rate", text=show_started(step)))
+    if leaves_a_queue(step, objectives):
+        after = show_seconds(step.drain_seconds)
+        text = f"a queue was left: its last answer came {after} after the end"
+        missed.append(Miss(kind="queue", text=text))
+    return missed
+
+
+def load_doubt(step: Step, objectives: Sequence[Objective]) -> str:
+    """Why the load was not the plan's, by the driver's own doing; empty where it was."""
+    if step.scheduled is not None and step.due < _enough(step.scheduled, step):
+        return f"the driver was behind its schedule: {show_started(step)}"
+    limit = tightest(objectives)
+    if step.spike or step.lateness is None or limit is None:
+        return ""
+    if step.lateness.p99 <= max(_LATE_SHARE_OF_LIMIT * limit, _LATE_SECONDS):
+        return ""
+    return (
+        f"the driver was {show_seconds(step.lateness.p99)} late at p99, "
+        f"too much for a limit of {show_seconds(limit)}"
+    )
+
+
+def _wrong_answers(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
+    """What is missed by answers of a wrong status alone: a driver that is short of CPU makes
+    answers late, and none wrong."""
+    if step.spike or step.lateness is None:
+        return []
+    wrong = step.errors.http_4xx + step.errors.http_5xx
+    return [
+        Miss(kind="objective", text=f"{each.text} is missed")
+        for each in objectives
+        if judge_share(
+            wrong, step.due, each.allowed_share, max(step.dependence.values(), default=1)
+        )
+        == "fail"
+    ]
+
+
+def _driver_doubt(step: Step) -> str:
+    """Why late answers may be the driver's own; empty where they are not."""
+    if step.generator.limited:
+        return "the driver was short of CPU"
+    if step.generator.limited is None and step.lateness is None and step.dropped:
+        return "requests were dropped, and nobody saw how the driver was doing"
+    return ""
+
+
+def _failed(missed: Sequence[Miss]) -> Judgement:
+    return Judgement("fail", ", ".join(each.text for each in missed), tuple(missed))
+
+
+def _late_by_driver(step: Step, objective: Objective) -> float:
+    """How many slow answers may be slow because the driver was late with them, at most."""
+    if objective.key == "success" or step.lateness is None:
+        return 0
+    if step.lateness.max <= _LATER_SHARE_OF_LIMIT * objective.limit:
+        return 0
+    return min(step.slow[objective.text], _LATER_SHARE_OF_REQUESTS * step.due)
+
+
+def _unsure(step: Step, objective: Objective) -> str:
+    missed, dependence = misses(step, objective), step.dependence.get(objective.text, 1.0)
+    if judge_share(missed, step.due, objective.allowed_share, dependence) != "inconclusive":
+        late = show_seconds(step.lateness.max if step.lateness else None)
+        return f"the driver was up to {late} late, which decides {objective.text}"
+    if not objective.allowed_share:
+        return f"no number of requests shows {objective.text}: ask for a share below 100 %"
+    needed = requests_needed(missed, step.due, objective.allowed_share, dependence)
+    text = f"too few requests to decide {objective.text}: {missed:,} of {step.due:,} missed it"
+    return text if needed is None else f"{text}, {needed:,} needed"
+
+
+def tightest(objectives: Sequence[Objective]) -> float | None:
+    """The lowest latency limit, in seconds."""
+    return min((each.limit for each in objectives if each.key != "success"), default=None)
+
+
+def rises(step: Step, objectives: Sequence[Objective]) -> bool:
+    """Whether the response time rose within the step by as much as matters for the objectives. A
+    ramp's does so by itself."""
+    if step.rise is None or step.spike or step.end_rate is not None:
+        return False
+    limit = tightest(objectives)
+    if limit is None:
+        return step.rise.last_seconds > _RISE_WITHOUT_LIMIT * step.rise.first_seconds
+    return step.rise.last_seconds - step.rise.first_seconds > _RISE_SHARE_OF_LIMIT * limit
+
+
+def _rise(step: Step) -> str:
+    assert step.rise is not None
+    first, last = show_seconds(step.rise.first_seconds), show_seconds(step.rise.last_seconds)
+    return f"rises within the step, from {first} to {last}"
 
 
 def started_enough(step: Step) -> bool:
     """Whether the offered rate was really begun; a closed loop offers none."""
+    if not step.offered_rate:
+        return True
+    if not step.started_rate:
+        return False
+    due = step.offered_rate * step.requests / step.started_rate
+    return step.requests >= _enough(step.scheduled or due, step)
+
+
+def _enough(due: float, step: Step) -> float:
     # Rounded: 98 % of a rate is rarely a number that binary has exactly.
-    wanted = round(_ENOUGH_STARTED * (step.offered_rate or 0), 9)
-    return (step.started_rate or 0) >= wanted
+    enough = round(_ENOUGH * due, 6)
+    if step.arrival == "poisson" and step.scheduled is None:
+        enough -= _POISSON_DEVIATIONS * math.sqrt(due)
+    return enough
 
 
-def leaves_a_queue(
-    step: Step, objectives: Sequence[Objective], end_rate: float | None = None
-) -> bool:
+def show_started(step: Step) -> str:
+    """How much of its rate an open loop began."""
+    return f"{show_rate(step.started_rate)} of {show_rate(step.offered_rate)}/s started"
+
+
+def leaves_a_queue(step: Step, objectives: Sequence[Objective]) -> bool:
     """Whether who came last found a queue longer than the loosest latency limit (and a second).
 
     Of the requests that were due in so much time before the end, more than the objective allows
-    (with 95 % confidence) were then answered after as much time again.
-    Without counts, as in an imported report, the last answer alone decides.
+    (with 95 % confidence) were then answered after as much time again. Without a latency objective
+    nobody says what is late: a queue is then what rises until the end and goes on after it.
     """
     latency = [objective for objective in objectives if objective.key != "success"]
     if not latency:
+        return rises(step, objectives) and late_seconds(step) > _QUEUE_SHARE * step.seconds
+    if step.late_answers is None or step.late_answers < _FEWEST_LATE:
         return False
     loosest = max(latency, key=lambda objective: objective.limit)
     spare = max(loosest.limit, _SHORT_DRAIN_SECONDS)
-    if step.late_answers is None:
-        return step.drain_seconds > spare
-    if step.late_answers < _FEWEST_LATE:
-        return False
-    due = round((end_rate or step.started_rate or 0) * spare)
+    due = round((step.end_rate or step.started_rate or 0) * spare)
     last = max(step.late_answers, min(step.requests, due))
     return judge_share(step.late_answers, last, loosest.allowed_share) == "fail"
 
 
-def with_drops(latency: Latency, requests: int, dropped: int) -> dict[str, float | None]:
-    """Percentiles over started and dropped together, a dropped one infinite (None).
+def late_seconds(step: Step) -> float:
+    """By how much its last answers came later than is usual."""
+    # A queue that grows makes many slower than the median, a straggler does not.
+    end = min(step.drain_seconds, step.latency_seconds.p95 or 0.0)
+    return max(0.0, end - (step.latency_seconds.p50 or 0.0))
 
-    Only some percentiles are known: the next higher one stands for those between, which errs
-    against the target.
-    """
-    values = latency.model_dump()
-    if not dropped:
-        return values
-    shifted: dict[str, float | None] = {}
-    for key, quantile in QUANTILES.items():
-        rank = math.ceil(quantile * (requests + dropped))
-        above = [k for k, q in QUANTILES.items() if rank <= q * requests]
-        shifted[key] = values[above[0]] if above else None
-    return shifted
+
+def judge_report(step: Step, objectives: Sequence[Objective]) -> Judgement:
+    """The verdict of a report of another tool, by what it prints: an objective holds or not, the
+    rate was started, and the last answer came in time."""
+    if not step.due:
+        return Judgement("inconclusive", "nothing was requested")
+    if doubt := _driver_doubt(step):
+        return Judgement("inconclusive", doubt, by_driver=True)
+    missed = [
+        Miss(kind="objective", text=f"{each.text} is missed")
+        for each in objectives
+        if not each.holds(step.success or 0.0, step.latency_with_failures_seconds.model_dump())
+    ]
+    if not started_enough(step):
+        missed.append(Miss(kind="rate", text=show_started(step)))
+    limits = [each.limit for each in objectives if each.key != "success"]
+    spare = max([*limits, _SHORT_DRAIN_SECONDS])
+    if step.offered_rate and limits and step.drain_seconds > spare:
+        after = show_seconds(step.drain_seconds)
+        text = f"a queue was left: its last answer came {after} after the end"
+        missed.append(Miss(kind="queue", text=text))
+    return _failed(missed) if missed else Judgement("pass")
+
+
+# For comparisons, until they read what schema 2 has.
+def with_drops(latency: Latency, requests: int, dropped: int) -> dict[str, float | None]:
+    return _with_drops(latency, requests, dropped).model_dump()
 
 
 def judge_run(valid: bool, steps: Sequence[Step]) -> Verdict:

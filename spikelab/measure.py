@@ -19,13 +19,14 @@ from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
 from spikelab.history import write_phases
 from spikelab.interference import Interference, other_runs
-from spikelab.judge import generator_limited, judge_step, spoiled
-from spikelab.objectives import QUANTILES
+from spikelab.judge import generator_limited, judge_step, misses, spoiled
+from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.model import Phase, Plan
-from spikelab.results.run import Latency, RunRecord, Step, StepGenerator, Wave
+from spikelab.results.run import Latency, Rise, RunRecord, Step, StepGenerator, Wave
 from spikelab.stack.base import REPLICA
+from spikelab.statistics.batches import BATCHES, FEWEST_BATCHES, dependence, rise
 from spikelab.statistics.distribution import Distribution
-from spikelab.stores import InfluxDB, gaps, settle
+from spikelab.stores import InfluxDB, Prometheus, gaps, settle
 from spikelab.target import ConnectionCapacity, RequestTimer, TargetView, fill_resources
 
 TARGET_DIED = "the target died or was restarted during the run"
@@ -92,11 +93,15 @@ class RunFigures:
         ]
         cell = self._run.cell
         self._happened = sorted(happened, key=lambda summary: summary.begun)
+        assert self._record.ended is not None
+        settle(self._prometheus, self._record.ended)
         for phase, summary in zip(self._plan.phases, happened, strict=True):
             self.reasons += spoiled(phase, summary, self._plan.spike)
             if not phase.judged:
                 continue
             step = build_step(phase, summary, self._plan, cell.variant, cell.repeat)
+            with self._incomplete("the verdict takes neighbouring requests for independent"):
+                fill_batches(step, phase, self._plan, self._record, self._prometheus)
             judge(step, phase, self._plan, driver, self._record.host.driver_cpus)
             step.component_cpu = _cores(components, step)
             self._record.steps.append(step)
@@ -288,6 +293,8 @@ def build_step(
         "variant": variant,
         "repeat": repeat,
         "offered_rate": plan.offered_rate(phase),
+        "end_rate": plan.end_rate(phase),
+        "scheduled": plan.scheduled_requests(phase),
         "slo": plan.slo if phase.slo is None else phase.slo,
     }
     return Step(**{**counted, **measured, **asked}, verdict="inconclusive")
@@ -310,9 +317,87 @@ def judge(step: Step, phase: Phase, plan: Plan, driver: Usage, cpus: int) -> Non
         waiting=round(use.waiting, 3) if use else None,
         limited=generator_limited(use, cpus, plan.driver),
     )
-    step.verdict = judge_step(
-        step, plan.objectives_of(phase), plan.scheduled_requests(phase), plan.end_rate(phase)
-    )
+    objectives = plan.objectives_of(phase)
+    step.misses = {each.text: misses(step, each) for each in objectives}
+    judgement = judge_step(step, objectives)
+    step.verdict, step.why = judgement.verdict, judgement.why
+
+
+def fill_batches(
+    step: Step, phase: Phase, plan: Plan, record: RunRecord, prometheus: Prometheus
+) -> None:
+    """How far the step's requests depend on their neighbours, and whether answers become slower,
+    as Prometheus saw it. Nothing of a spike, which has no seconds, nor of a step shorter than five.
+
+    Raises LabError when Prometheus does not answer.
+    """
+    seconds = int(phase.duration_seconds)
+    if plan.spike or seconds < FEWEST_BATCHES:
+        return
+    # A push is stored up to a second after the moment that it is of.
+    begin = math.ceil(step.started.timestamp()) + 1
+    batches = StepBatches(prometheus, record.testid, phase.name, begin, seconds)
+    asked = batches.requests()
+    if not any(asked):
+        return
+    step.dependence = {
+        each.text: round(dependence(batches.misses(each), asked), 3)
+        for each in plan.objectives_of(phase)
+    }
+    if found := rise(batches.mean_seconds()):
+        step.rise = Rise(first_seconds=found.first, last_seconds=found.last)
+
+
+class StepBatches:
+    """A step's requests in batches, by Prometheus' normalised series: of one length, one after the
+    other. Locust's series name no phase where they cannot tell it."""
+
+    def __init__(
+        self, prometheus: Prometheus, testid: str, phase: str, begin: int, seconds: int
+    ) -> None:
+        """`begin`: of the first batch, in epoch seconds; `seconds`: of all of them."""
+        self._prometheus = prometheus
+        self._selector = f'testid="{testid}", phase=~"|{phase}"'
+        self._length = max(1, seconds // BATCHES)
+        self._ends = range(begin + self._length, begin + seconds + 1, self._length)
+
+    def requests(self) -> list[float]:
+        """That were due: answered, failed and dropped ones."""
+        answered = self._sums("loadtest:requests:rate")
+        return _added(answered, self._sums("loadtest:dropped:rate"))
+
+    def misses(self, objective: Objective) -> list[float]:
+        """Of this objective; slow ones by histogram, in which they are a bucket off."""
+        failed = _added(self._sums("loadtest:failures:rate"), self._sums("loadtest:dropped:rate"))
+        if objective.key == "success":
+            return failed
+        good = self._histogram()
+        slow = f"histogram_count({good}) * (1 - histogram_fraction(0, {objective.limit}, {good}))"
+        return _added(failed, self._values(slow))
+
+    def mean_seconds(self) -> list[float]:
+        """Of good answers; none where a batch has none."""
+        values = self._values(f"histogram_avg({self._histogram()})")
+        return values if all(values) else []
+
+    def _histogram(self) -> str:
+        window = f"{{{self._selector}}}[{self._length}s]"
+        return (
+            f"(sum(sum_over_time(loadtest:response_time_seconds{window})) "
+            f"or sum(sum_over_time(loadtest:latency_seconds{window})))"
+        )
+
+    def _sums(self, series: str) -> list[float]:
+        return self._values(f"sum(sum_over_time({series}{{{self._selector}}}[{self._length}s]))")
+
+    def _values(self, expression: str) -> list[float]:
+        found = self._prometheus.values(expression, self._ends[0], self._ends[-1], self._length)
+        values = (found.get(end, 0.0) for end in self._ends)
+        return [value if math.isfinite(value) else 0.0 for value in values]
+
+
+def _added(*columns: Sequence[float]) -> list[float]:
+    return [sum(values) for values in zip(*columns, strict=True)]
 
 
 def _window_end(step: Step, phase: Phase, plan: Plan) -> datetime:

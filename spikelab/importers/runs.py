@@ -17,7 +17,7 @@ from spikelab.console import warn
 from spikelab.errors import UsageError, printable
 from spikelab.experiments import sweep
 from spikelab.importers.common import Format, Report, ReportError
-from spikelab.judge import judge_run, judge_step
+from spikelab.judge import judge_report, judge_run
 from spikelab.objectives import Objective, reached_by
 from spikelab.results.experiment import CellState, ExperimentState
 from spikelab.results.run import (
@@ -30,6 +30,7 @@ from spikelab.results.run import (
     Step,
     StepGenerator,
     TargetRecord,
+    with_drops,
 )
 
 _NAMING = "<variant>-<rate>-run<n>"
@@ -213,7 +214,8 @@ def build_record(
     step = _step(imported, started, started + length)
     if objectives:
         step.slo = [objective.text for objective in objectives]
-        step.verdict = judge_step(step, objectives, tried=None)
+        judgement = judge_report(step, objectives)
+        step.verdict, step.why = judgement.verdict, judgement.why
     return RunRecord(
         testid=(
             earlier.testid
@@ -279,12 +281,14 @@ def _step(imported: Imported, started: datetime, ended: datetime) -> Step:
 
 
 def _with_failures(report: Report) -> Latency:
-    """The printed percentiles, infinite (None) where more requests failed than lie above.
+    """The printed percentiles, infinite (None) where more requests failed or were dropped than
+    lie above.
 
     With fewer failures the exact value is somewhat higher; a report does not hold it.
     """
     reached = reached_by(report.requests - report.failures, report.requests)
-    return Latency(**report.latency_seconds.model_dump(include=reached))
+    printed = Latency(**report.latency_seconds.model_dump(include=reached))
+    return with_drops(printed, report.requests, report.dropped) if report.dropped else printed
 
 
 def _find(path: Path, format_: Format) -> list[ReportSource]:

@@ -19,7 +19,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from spikelab.report.content import Content, content
 from spikelab.report.sentences import SIGNS
-from spikelab.report.steps import ObjectiveCheck, checks, name_of_step
+from spikelab.report.steps import ObjectiveCheck, checks, name_of_step, undecided
 from spikelab.report.tables import Table
 from spikelab.results.files import write_whole
 from spikelab.results.lookup import Subject, find
@@ -216,8 +216,7 @@ def _step(record: RunRecord, step: Step) -> Iterator[TestCase]:
             _junit_safe(f"{name}: {check.name}"), _junit_safe(record.plan), round(seconds, 3)
         )
         if step.verdict == "inconclusive":
-            why = "the driver was short of CPU" if step.generator.limited else "inconclusive"
-            case.result = [Skipped(why)]
+            case.result = [Skipped(_junit_safe(undecided(step)))]
         elif check.result == "missed":
             case.result = [Failure(_junit_safe(check.seen), "missed")]
         yield case

@@ -12,7 +12,7 @@ from spikelab.prediction.check import (
     rate_words,
     within,
 )
-from spikelab.report.steps import missed, name_of_run, name_of_step
+from spikelab.report.steps import missed, name_of_run, name_of_step, undecided
 from spikelab.report.tables import Column, Marked, Table, number, table, text
 from spikelab.report.target_tables import differences
 from spikelab.results.run import Latency, RunRecord, Step, Totals
@@ -80,7 +80,16 @@ def result(records: Sequence[RunRecord]) -> Table:
     names = dict.fromkeys(name for column in columns for name in column)
     rows = [[name, *(column.get(name, "") for column in columns)] for name in names]
     heads = ["", *map(name_in_result, records)] if len(records) > 1 else []
-    return Table("Result", heads, [*rows, ["verdict", *map(verdict, records)]])
+    whys = [_whys(record) for record in records]
+    rows += [["verdict", *map(verdict, records)], *([["why", *whys]] if any(whys) else [])]
+    return Table("Result", heads, rows)
+
+
+def _whys(record: RunRecord) -> str:
+    """Of the steps that did not pass."""
+    named = len(record.steps) > 1
+    whys = [(step.name, why) for step in record.steps if (why := _why(step))]
+    return "; ".join(f"{name}: {why}" if named else why for name, why in whys)
 
 
 def name_in_result(record: RunRecord) -> str:
@@ -228,12 +237,18 @@ def of_all_steps(column: Column[Any]) -> Column[Any]:
     return number(column.name, lambda record: column.of(Totals.of(record.steps)))
 
 
+def _why(step: Step) -> str:
+    if step.verdict == "fail":
+        return "; ".join(missed(step))
+    return undecided(step) if step.verdict == "inconclusive" else ""
+
+
 def one_run(record: RunRecord) -> list[Table]:
     """A run's figures in short: its steps, and the server's side."""
     columns = [
         text("step", lambda step: step.name),
         *figures("requests", "started/s", "success", "p50", "p95", "p99", "max", "verdict"),
-        text("missed", lambda step: "; ".join(missed(step)) if step.verdict == "fail" else ""),
+        text("why", _why),
     ]
     tables = [table("Steps", columns, record.steps)]
     if server := _server(record):

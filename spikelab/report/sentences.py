@@ -16,7 +16,7 @@ from spikelab.prediction.check import (
     rate_text,
 )
 from spikelab.report.run_tables import last_answer
-from spikelab.report.steps import curves, missed, name_of_step
+from spikelab.report.steps import curves, missed, name_of_step, undecided
 from spikelab.report.tables import Meaning
 from spikelab.results.comparison import ComparisonRecord
 from spikelab.results.experiment import CapacityAnswer
@@ -112,12 +112,8 @@ def _run_sentence(record: RunRecord) -> str:
 
 def _why(step: Step) -> str:
     if step.verdict == "inconclusive":
-        return _undecided(step)
+        return undecided(step)
     return ", ".join(missed(step)) or "failed"
-
-
-def _undecided(step: Step) -> str:
-    return "the driver was short of CPU" if step.generator.limited else "inconclusive"
 
 
 def _step_sentence(record: RunRecord, step: Step) -> str:
@@ -143,7 +139,7 @@ def _step_sentence(record: RunRecord, step: Step) -> str:
     if step.verdict == "fail" and missed(step):
         sentence += f" Missed: {'; '.join(missed(step))}."
     if step.verdict == "inconclusive":
-        sentence += f" {_capital(_undecided(step))}."
+        sentence += f" {_capital(undecided(step))}."
     return sentence + _prediction([record])
 
 

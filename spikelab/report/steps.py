@@ -10,10 +10,10 @@ from typing import Literal
 
 from spikelab.comparison.pairing import show_place
 from spikelab.experiments.sweep import Rates, by_variant, only_rates_differ
-from spikelab.judge import started_enough, with_drops
-from spikelab.objectives import parse_objective
+from spikelab.judge import judge_objective, show_started, started_enough
+from spikelab.objectives import Objective, Verdict, parse_objective
 from spikelab.results.run import RunRecord, Step
-from spikelab.units import show_rate, show_seconds, show_success
+from spikelab.units import show_seconds, show_success
 
 
 def name_of_step(record: RunRecord, step: Step) -> str:
@@ -78,7 +78,12 @@ def _by_phase(records: Sequence[RunRecord]) -> dict[str, list[RunRecord]]:
     }
 
 
-ObjectiveResult = Literal["met", "missed"]
+ObjectiveResult = Literal["met", "missed", "undecided"]
+_RESULTS: dict[Verdict, ObjectiveResult] = {
+    "pass": "met",
+    "fail": "missed",
+    "inconclusive": "undecided",
+}
 RATE_HELD = "rate held"
 
 
@@ -93,22 +98,33 @@ class ObjectiveCheck:
 
 def checks(step: Step) -> list[ObjectiveCheck]:
     """Of an open loop whether its rate was held, and every objective of the step."""
-    success = step.success or 0.0
-    latency = with_drops(step.latency_with_failures_seconds, step.requests, step.dropped)
-    found = []
-    for text in step.slo:
-        objective = parse_objective(text)
-        value = success if objective.key == "success" else latency[objective.key]
-        met = objective.holds(success, latency)
-        found.append(ObjectiveCheck(text, "met" if met else "missed", _seen(objective.key, value)))
+    found = [_objective_check(step, parse_objective(text)) for text in step.slo]
     if step.offered_rate is None:
         return found
-    return [_rate_held(step, all(check.result == "met" for check in found)), *found]
+    return [_rate_held(step, all(check.result != "missed" for check in found)), *found]
+
+
+def _objective_check(step: Step, objective: Objective) -> ObjectiveCheck:
+    latency = step.latency_with_failures_seconds.model_dump()
+    success = step.success or 0.0
+    if objective.text in step.misses:
+        result = _RESULTS[judge_objective(step, objective)]
+    else:
+        # Of a report, or before schema 2: by the figure.
+        result = "met" if objective.holds(success, latency) else "missed"
+    value = success if objective.key == "success" else latency[objective.key]
+    return ObjectiveCheck(objective.text, result, _seen(objective.key, value))
 
 
 def missed(step: Step) -> list[str]:
     """What a step missed, such as ``p95 < 250ms: 1.2 s``."""
     return [f"{each.name}: {each.seen}" for each in checks(step) if each.result == "missed"]
+
+
+def undecided(step: Step) -> str:
+    """Why a step has no verdict."""
+    # Before schema 2 a record did not say.
+    return step.why or ("the driver was short of CPU" if step.generator.limited else "inconclusive")
 
 
 def _seen(key: str, value: float | None) -> str:
@@ -117,14 +133,13 @@ def _seen(key: str, value: float | None) -> str:
     return "failures reach it" if value is None else show_seconds(value)
 
 
-def _rate_held(step: Step, objectives_met: bool) -> ObjectiveCheck:
-    started = f"{show_rate(step.started_rate)} of {show_rate(step.offered_rate)}/s started"
+def _rate_held(step: Step, none_missed: bool) -> ObjectiveCheck:
     if not started_enough(step):
-        return ObjectiveCheck(RATE_HELD, "missed", f"only {started}")
-    if step.verdict == "fail" and objectives_met:
+        return ObjectiveCheck(RATE_HELD, "missed", f"only {show_started(step)}")
+    if step.verdict == "fail" and none_missed:
         # Of all that judging asks for only the queue is left.
         late = show_seconds(step.drain_seconds)
         return ObjectiveCheck(
             RATE_HELD, "missed", f"a queue was left: the last answer came {late} after it"
         )
-    return ObjectiveCheck(RATE_HELD, "met", started)
+    return ObjectiveCheck(RATE_HELD, "met", show_started(step))

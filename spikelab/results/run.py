@@ -23,6 +23,7 @@ SCHEMA_VERSION = 2
 # The label of a run that `./lab import` has read from another tool's report.
 IMPORTED = "imported"
 ConnectionPolicy = Literal["keep-alive", "close"]
+Arrival = Literal["constant", "poisson"]
 # What a record's latencies are. "response time": from the moment a request was due (open loop) or
 # begun (closed loop, spike) to its last byte. "http_req_duration": k6's own, of its last hop,
 # without connecting. "request": Locust's own. "report": what another tool printed.
@@ -99,6 +100,14 @@ class Wave(Part):
     at_seconds: float
 
 
+class Rise(Part):
+    """The mean response time of a step's first and last third, in seconds, of one that rose by
+    more than chance explains."""
+
+    first_seconds: float
+    last_seconds: float
+
+
 class StepGenerator(Part):
     """The driver during a step; null where it was too short or cannot be seen from here."""
 
@@ -135,6 +144,17 @@ class Step(Part):
     started: Moment
     ended: Moment
     offered_rate: Annotated[float | None, Field(description="null in a closed loop")] = None
+    end_rate: Annotated[float | None, Field(description="at the end of a ramp")] = None
+    arrival: Annotated[Arrival, Field(description="how an open loop's requests follow")] = (
+        "constant"
+    )
+    scheduled: Annotated[
+        Count | None,
+        Field(
+            description="requests that the driver's own schedule begins; null where users wait for "
+            "the target before they begin the next one"
+        ),
+    ] = None
     started_rate: Annotated[
         float | None, Field(description="begun / window; null when all began in one moment")
     ]
@@ -163,6 +183,13 @@ class Step(Part):
         dict[str, Count],
         Field(description="failed, dropped and slow requests, by objective"),
     ] = {}
+    dependence: Annotated[
+        dict[str, float],
+        Field(
+            description="how many neighbouring requests count as one, by objective; empty: unknown"
+        ),
+    ] = {}
+    rise: Annotated[Rise | None, Field(description="null: steady, or not known")] = None
     late_answers: Annotated[
         Count | None,
         Field(
@@ -238,6 +265,16 @@ class Step(Part):
     ] = []
     verdict: Verdict
     why: Annotated[str, Field(description="of a verdict that is not pass")] = ""
+
+    @property
+    def due(self) -> int:
+        """Requests that were to be sent, dropped ones included."""
+        return self.requests + self.dropped
+
+    @property
+    def spike(self) -> bool:
+        """Whether all users began in one moment, with one request each."""
+        return self.start_spread_seconds is not None
 
     @property
     def good(self) -> int:
@@ -433,19 +470,35 @@ def upgraded(record: dict[str, Any]) -> dict[str, Any]:
     else:
         basis = "request" if record.get("driver") == "locust" else "http_req_duration"
     steps = [_of_all_due(step) if step.get("dropped") else step for step in record["steps"]]
+    if record.get("driver") == "k6":
+        steps = [{**step, "scheduled": _scheduled(step)} for step in steps]
     return {**record, "schema": SCHEMA_VERSION, "latency_basis": basis, "steps": steps}
 
 
+def _scheduled(step: dict[str, Any]) -> int | None:
+    """What k6 was to begin in the step's window."""
+    if not step.get("offered_rate") or not step.get("started_rate"):
+        return None
+    return round(step["offered_rate"] * step["requests"] / step["started_rate"])
+
+
 def _of_all_due(step: dict[str, Any]) -> dict[str, Any]:
-    """The next higher percentile that is known stands for one that the dropped requests moved."""
-    known: dict[str, Any] = step["latency_with_failures_seconds"]
-    due = step["requests"] + step["dropped"]
-    moved: dict[str, Any] = {}
+    known = Latency.model_validate(step["latency_with_failures_seconds"])
+    moved = with_drops(known, step["requests"], step["dropped"])
+    return {**step, "latency_with_failures_seconds": moved.model_dump()}
+
+
+def with_drops(known: Latency, requests: int, dropped: int) -> Latency:
+    """Percentiles over begun and dropped requests, dropped ones infinite (None), where only some
+    percentiles are known: the next higher one stands for those between, which errs against the
+    target."""
+    values = known.model_dump()
+    moved = {}
     for key, share in QUANTILES.items():
-        rank = math.ceil(share * due)
-        above = [k for k, s in QUANTILES.items() if rank <= s * step["requests"]]
-        moved[key] = known.get(above[0]) if above else None
-    return {**step, "latency_with_failures_seconds": moved}
+        rank = math.ceil(share * (requests + dropped))
+        above = [k for k, s in QUANTILES.items() if rank <= s * requests]
+        moved[key] = values[above[0]] if above else None
+    return Latency(**moved)
 
 
 @dataclass(frozen=True)
