@@ -14,8 +14,7 @@ from spikelab.drivers.process import Use
 from spikelab.objectives import Objective, Verdict
 from spikelab.plans.model import DriverName, Phase
 from spikelab.results.experiment import Miss
-from spikelab.results.run import Latency, Step
-from spikelab.results.run import with_drops as _with_drops
+from spikelab.results.run import Step
 from spikelab.settings import locust_processes
 from spikelab.statistics.shares import judge_count, judge_share, requests_needed
 from spikelab.units import show_rate, show_seconds
@@ -89,11 +88,11 @@ def judge_step(step: Step, objectives: Sequence[Objective]) -> Judgement:
     """
     if not step.due:
         return Judgement("inconclusive", "nothing was requested")
-    if doubt := load_doubt(step, objectives):
+    if doubt := _load_doubt(step, objectives):
         return Judgement("inconclusive", doubt, by_driver=True)
     if wrong := _wrong_answers(step, objectives):
         return _failed(wrong)
-    if doubt := _driver_doubt(step):
+    if doubt := driver_doubt(step, objectives):
         return Judgement("inconclusive", doubt, by_driver=True)
     return _judge_target(step, objectives)
 
@@ -146,7 +145,7 @@ def missed_by(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
     return missed
 
 
-def load_doubt(step: Step, objectives: Sequence[Objective]) -> str:
+def _load_doubt(step: Step, objectives: Sequence[Objective]) -> str:
     """Why the load was not the plan's, by the driver's own doing; empty where it was."""
     if step.scheduled is not None and step.due < _enough(step.scheduled, step):
         return f"the driver was behind its schedule: {show_started(step)}"
@@ -177,8 +176,10 @@ def _wrong_answers(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
     ]
 
 
-def _driver_doubt(step: Step) -> str:
-    """Why late answers may be the driver's own; empty where they are not."""
+def driver_doubt(step: Step, objectives: Sequence[Objective]) -> str:
+    """Why the step's figures may be the driver's own doing; empty where they are not."""
+    if doubt := _load_doubt(step, objectives):
+        return doubt
     if step.generator.limited:
         return "the driver was short of CPU"
     if step.generator.limited is None and step.lateness is None and step.dropped:
@@ -287,7 +288,7 @@ def judge_report(step: Step, objectives: Sequence[Objective]) -> Judgement:
     rate was started, and the last answer came in time."""
     if not step.due:
         return Judgement("inconclusive", "nothing was requested")
-    if doubt := _driver_doubt(step):
+    if doubt := driver_doubt(step, objectives):
         return Judgement("inconclusive", doubt, by_driver=True)
     missed = [
         Miss(kind="objective", text=f"{each.text} is missed")
@@ -303,11 +304,6 @@ def judge_report(step: Step, objectives: Sequence[Objective]) -> Judgement:
         text = f"a queue was left: its last answer came {after} after the end"
         missed.append(Miss(kind="queue", text=text))
     return _failed(missed) if missed else Judgement("pass")
-
-
-# For comparisons, until they read what schema 2 has.
-def with_drops(latency: Latency, requests: int, dropped: int) -> dict[str, float | None]:
-    return _with_drops(latency, requests, dropped).model_dump()
 
 
 def judge_run(valid: bool, steps: Sequence[Step]) -> Verdict:

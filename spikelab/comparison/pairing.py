@@ -13,7 +13,8 @@ from pathlib import Path
 
 from spikelab import paths
 from spikelab.errors import UsageError, did_you_mean
-from spikelab.judge import started_enough
+from spikelab.judge import driver_doubt
+from spikelab.objectives import parse_objective
 from spikelab.plans.load import plan_files
 from spikelab.results.experiment import ExperimentState
 from spikelab.results.files import write_json
@@ -113,27 +114,13 @@ def _trouble(record: RunRecord, step: Step) -> str | None:
     limited = step.generator.limited
     if limited or (limited is None and record.generator.limited):
         return "the driver was the limit of this run"
-    if _behind_schedule(record, step):
-        # Its load was not the one that was asked for, so neither are its figures.
-        return "the driver was behind its schedule"
-    return None
-
-
-def _behind_schedule(record: RunRecord, step: Step) -> bool:
-    """Whether k6 neither started nor dropped what its schedule asked for, or nobody saw whether
-    what it dropped was its own fault. A step can be inconclusive for other reasons, such as too few
-    requests for an objective: its figures are compared all the same."""
     if record.imported or step.verdict != "inconclusive":
-        return False
-    if not step.why:
-        # Of schema 1, where nothing else made a step inconclusive.
-        return True
-    if step.dropped and step.generator.limited is None:
-        return True
-    if record.driver != "k6" or not step.offered_rate or not step.started_rate:
-        return False
-    with_drops = step.started_rate * (step.requests + step.dropped) / step.requests
-    return not started_enough(step.model_copy(update={"started_rate": with_drops}))
+        return None
+    # Its load was not the one that was asked for, so neither are its figures. A step can be
+    # inconclusive for other reasons, such as too few requests for an objective: it is compared all
+    # the same. Of schema 1, which does not say why, nothing else made a step inconclusive.
+    doubt = driver_doubt(step, [parse_objective(text) for text in step.slo])
+    return doubt or (None if step.why else "the driver was behind its schedule")
 
 
 def _only(place: Place, name: str) -> Place:

@@ -477,9 +477,8 @@ def upgraded(record: dict[str, Any]) -> dict[str, Any]:
 
 def _scheduled(step: dict[str, Any]) -> int | None:
     """What k6 was to begin in the step's window."""
-    if not step.get("offered_rate") or not step.get("started_rate"):
-        return None
-    return round(step["offered_rate"] * step["requests"] / step["started_rate"])
+    offered, started = step.get("offered_rate"), step.get("started_rate")
+    return round(offered * step["requests"] / started) if offered and started else None
 
 
 def _of_all_due(step: dict[str, Any]) -> dict[str, Any]:

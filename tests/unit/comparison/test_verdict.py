@@ -128,21 +128,23 @@ def test_where_the_ready_plan_decides_says_nothing_of_runs_without_a_sweep() -> 
 
 
 @pytest.mark.parametrize(
-    "changes",
+    ("changes", "reason"),
     [
         # Of schema 1, which has no reasons.
-        {},
-        {"why": "the driver was behind its schedule", "started_rate": 97},
-        {"why": "dropped requests", "dropped": 1, "generator": StepGenerator(limited=None)},
+        ({}, "behind its schedule"),
+        ({"why": "it", "started_rate": 97, "scheduled": 10**6}, "behind its schedule"),
+        ({"why": "it", "dropped": 1, "generator": StepGenerator(limited=None)}, "nobody saw"),
     ],
 )
-def test_a_driver_behind_its_schedule_measured_another_load(changes: dict[str, Any]) -> None:
+def test_a_driver_behind_its_schedule_measured_another_load(
+    changes: dict[str, Any], reason: str
+) -> None:
     second = runs([*SLOWER, 9.9], "b")
     step = second[6].steps[0]
     second[6].steps = [step.model_copy(update={"verdict": "inconclusive", **changes})]
     result = compare_arms(*arms(runs([*SIX, 0.1], "a"), second), P95)
     assert [each.repeat for each in result.left_out] == [7]
-    assert "behind its schedule" in result.left_out[0].reason
+    assert reason in result.left_out[0].reason
 
 
 def test_a_step_with_too_few_requests_for_its_objective_is_compared() -> None:
