@@ -294,6 +294,7 @@ def build_step(
         "repeat": repeat,
         "offered_rate": plan.offered_rate(phase),
         "end_rate": plan.end_rate(phase),
+        "arrival": phase.arrival,
         "scheduled": plan.scheduled_requests(phase),
         "slo": plan.slo if phase.slo is None else phase.slo,
     }
