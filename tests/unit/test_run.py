@@ -6,7 +6,6 @@ import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -22,13 +21,6 @@ from tests.support.k6_scripts import K6Runs, needs_k6, plan
 
 FOREIGN, FOREIGN_V6 = "192.0.2.7", "2001:db8::7"
 RATE = {"name": "steady", "kind": "rate", "value": 20, "duration": "1s"}
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    one = Server()
-    yield one
-    one.close()
 
 
 @pytest.fixture

@@ -26,13 +26,6 @@ PROXIES = ("HTTP_PROXY", "http_proxy", "HTTPS_PROXY", "ALL_PROXY", "all_proxy")
 
 
 @pytest.fixture
-def server() -> Iterator[Server]:
-    one = Server()
-    yield one
-    one.close()
-
-
-@pytest.fixture
 def proxy() -> Iterator[Server]:
     one = Server()
     yield one
