@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from spikelab.measure import most_answers_within, waves
+from spikelab.measure import waves, workers_seen
 from spikelab.prediction.check import checks, predict
 from spikelab.prediction.model import Outcome, Server, Spike, simulate
 from spikelab.results.run import (
@@ -118,7 +118,7 @@ def record_of(told: Setting, true: Setting, noise: Noise, samples: bool) -> RunR
         noise.half_open,
     )
     times = list(answer_times(happened, true.server.threads or 1, noise.spread_seconds))
-    service = told.spike.service_seconds
+    service, expected = told.spike.service_seconds, predict(told.server, told.spike)
     whole = happened.good == told.spike.users
     last = max(times, default=None) if samples or whole else None
     seconds = last if whole and last else told.spike.timeout_seconds
@@ -146,7 +146,8 @@ def record_of(told: Setting, true: Setting, noise: Noise, samples: bool) -> RunR
     )
     if samples:
         step.server_mean_seconds = true.spike.service_seconds * noise.pace
-        step.most_in_service_time = most_answers_within(times, service)
+        busy = expected.workers_busy_seconds or 0.0
+        step.workers_seen = workers_seen(times, service, noise.spread_seconds, busy)
     return RunRecord(
         testid="20261122T000000Z-spike-0000",
         plan="spike",
@@ -155,7 +156,7 @@ def record_of(told: Setting, true: Setting, noise: Noise, samples: bool) -> RunR
         target=TargetRecord(url="", settings={}, effective={}, runtime=None),
         host=Host(kernel="6", cpus=2, limits={}),
         connections=Connections(policy="close", established_peak=happened.established_peak),
-        prediction=predict(told.server, told.spike),
+        prediction=expected,
         steps=[step],
     )
 

@@ -4,7 +4,6 @@ A step is made from the summary of one phase, so several drivers' figures would 
 """
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,7 +21,15 @@ from spikelab.interference import Interference, other_runs
 from spikelab.judge import generator_limited, judge_step, misses, spoiled
 from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.model import Phase, Plan
-from spikelab.results.run import Latency, Rise, RunRecord, Step, StepGenerator, Wave
+from spikelab.results.run import (
+    Latency,
+    Prediction,
+    Rise,
+    RunRecord,
+    Step,
+    StepGenerator,
+    Wave,
+)
 from spikelab.stack.base import REPLICA
 from spikelab.statistics.batches import BATCHES, FEWEST_BATCHES, dependence, rise
 from spikelab.statistics.distribution import Distribution
@@ -188,10 +195,7 @@ class RunFigures:
                 seconds = good_answer_seconds(influxdb, self._record.testid, step)
                 step.waves = waves(seconds, step.start_spread_seconds or 0.0)
                 step.last_good_seconds = round(max(seconds), 3) if seconds else None
-                expected = self._record.prediction
-                if expected and expected.service_seconds:
-                    most = most_answers_within(seconds, expected.service_seconds)
-                    step.most_in_service_time = most
+                step.workers_seen = _workers(self._record.prediction, step, seconds)
 
     def _warn(self, text: str) -> None:
         warn(text)
@@ -460,11 +464,37 @@ def waves(answer_seconds: Sequence[float], start_spread_seconds: float) -> list[
     return [Wave(answers=len(group), at_seconds=round(median(group), 3)) for group in groups]
 
 
-def most_answers_within(answer_seconds: Sequence[float], seconds: float) -> int:
-    """The most of these times that lie within so long.
+def _workers(
+    expected: Prediction | None, step: Step, answer_seconds: Sequence[float]
+) -> int | None:
+    if expected is None or expected.service_seconds is None:
+        return None
+    busy = expected.workers_busy_seconds or 0.0
+    spread = step.start_spread_seconds or 0.0
+    return workers_seen(answer_seconds, expected.service_seconds, spread, busy)
 
-    >>> most_answers_within([5.0, 5.1, 10.0, 10.1, 10.2], 5)
-    3
+
+# Of a service time: users who begin within it have all begun to be served, or wait, before the
+# second answer of any worker; a wave takes up to 8 % longer than the service time.
+_LONGEST_START, _LONGEST_WAVE = 0.92, 1.08
+# So many service times, in which all workers are busy, show how many there are.
+_FEWEST_WAVES = 2
+
+
+def workers_seen(
+    answer_seconds: Sequence[float], service: float, spread: float, busy: float
+) -> int | None:
+    """How many workers answered, from the times of good answers since the start, of users who began
+    over `spread` seconds: each worker has one answer before two service times are over. Where users
+    begin over more than that, by the answers until `busy`, when the first worker is free; None
+    where that is too soon.
+
+    >>> workers_seen([5.0, 5.1, 10.0, 10.1, 10.2], 5, 0.1, 10)
+    2
     """
-    times = sorted(answer_seconds)
-    return max((bisect_left(times, at + seconds) - i for i, at in enumerate(times)), default=0)
+    if spread <= _LONGEST_START * service:
+        return sum(at < 2 * service for at in answer_seconds)
+    begin = spread + _LONGEST_WAVE * service
+    if busy - begin < _FEWEST_WAVES * service:
+        return None
+    return round(sum(begin <= at < busy for at in answer_seconds) * service / (busy - begin))

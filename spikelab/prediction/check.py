@@ -159,8 +159,8 @@ def predict(server: Server, spike: Spike) -> Prediction:
 
 
 def _workers_least(outcomes: Sequence[Outcome], start: float, service: float) -> int:
-    """How many answer within one service time where all workers are busy all the time; 0 where they
-    need not be: users whose SYN comes again after others were answered may leave workers free."""
+    """How many are seen to answer where all workers are busy all the time; 0 where they need not
+    be: users whose SYN comes again after others were answered may leave workers free."""
     enough = 1.0 if start <= _LONGEST_START * service else _CROWDED
     workers = min(each.busy_peak for each in outcomes)
     waits = all(
@@ -226,18 +226,8 @@ def checks(record: RunRecord) -> list[PredictionCheck]:
     ]
     if expected.service_seconds is None:
         return found  # of a record from before these were predicted
-    workers = _workers(expected, expected.service_seconds, step)
+    workers = _count("workers", expected.workers_least, step.workers_seen, expected.workers_most)
     return [*found, _service(expected.service_seconds, [step]), workers]
-
-
-def _workers(expected: Prediction, service: float, step: Step) -> PredictionCheck:
-    """Each worker has one answer in a service time. Users who begin over most of one need not be
-    there together, unless all workers stay busy for another two."""
-    measured, spread = step.most_in_service_time, step.start_spread_seconds or 0.0
-    lasting = (expected.workers_busy_seconds or 0.0) >= spread + 2 * service
-    if spread > _LONGEST_START * service and not lasting:
-        measured = None
-    return _count("workers", expected.workers_least, measured, expected.workers_most)
 
 
 def _service(service: float, steps: Sequence[Step]) -> PredictionCheck:

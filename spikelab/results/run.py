@@ -244,11 +244,11 @@ class Step(Part):
         float | None,
         Field(description="the last good answer since the start; null where no samples were kept"),
     ] = None
-    most_in_service_time: Annotated[
+    workers_seen: Annotated[
         Count | None,
         Field(
-            description="of a spike with a prediction: the most good answers within one service "
-            "time; null where no samples were kept"
+            description="of a spike with a prediction: how many of the target's workers answered, "
+            "by the times of good answers; null where these do not tell, or were not kept"
         ),
     ] = None
     raw_samples_missing: Annotated[
@@ -356,7 +356,7 @@ class Prediction(Part):
         float | None, Field(description="that a request keeps a worker; null: an older record")
     ] = None
     workers_least: Annotated[
-        Count, Field(description="answers within one service time; 0: workers may be free")
+        Count, Field(description="that answer; 0: they need not all be busy")
     ] = 0
     workers_most: Count = 0
     workers_busy_seconds: Annotated[

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from spikelab.measure import build_step
+from spikelab.measure import build_step, workers_seen
 from spikelab.plans.model import Plan
 from spikelab.statistics.distribution import Distribution
 from tests.support.records import START, plain_summary
@@ -89,3 +89,16 @@ def test_completed_rate_is_of_answers_before_the_window_s_end() -> None:
     step = build_step(one.phases[0], happened, one, None, 1)
     assert step.completed_rate == 99.9
     assert step.achieved_rate == pytest.approx(1000 / 12.9, abs=0.001)
+
+
+def test_late_answers_do_not_look_like_more_workers() -> None:
+    """20 workers: the first wave's answers come 1 s late, the second's in time."""
+    times = [2.0 + 0.05 * n for n in range(20)] + [4.0 + 0.001 * n for n in range(20)]
+    assert workers_seen(times, 2, 0.1, busy=6) == 20
+
+
+def test_workers_show_after_a_long_start_while_all_are_busy() -> None:
+    """10 workers, an answer each 0.5 s; users begin over 1 s, and all workers are busy for 5 s."""
+    times = [0.05 * n for n in range(10, 100)]
+    assert workers_seen(times, 0.5, 1.0, busy=5) == 10
+    assert workers_seen(times, 0.5, 1.0, busy=2) is None

@@ -42,7 +42,7 @@ def test_fewer_threads_are_noticed_where_the_number_of_waves_stays() -> None:
     assert fewer is not None
     said, record = came(users, fewer)
     assert said == "no: workers 18 (19 to 22)"
-    assert record.steps[0].most_in_service_time == 18
+    assert record.steps[0].workers_seen == 18
 
 
 def test_a_longer_service_time_is_noticed() -> None:
@@ -69,8 +69,7 @@ def test_real_runs_had_as_many_workers_and_the_service_time_that_is_predicted(fi
     )
     found = RunRecord.model_validate(record)
     found.prediction = predict(server, Spike(300, 2, 15))
-    # Its waves are further apart than each is wide.
-    found.steps[0].most_in_service_time = max(wave["answers"] for wave in step["waves"])
+    found.steps[0].workers_seen = step["waves"][0]["answers"]
     assert in_short(found) == "yes: 6 of 6 figures measured, all within"
 
 
