@@ -1,21 +1,23 @@
-"""How near `./lab capacity` comes to a capacity that is known: M/M/16 by Erlang's C formula."""
+"""Whether the interval that `./lab capacity` answers contains a capacity that is known: requests
+that come as a Poisson process to 16 workers of exponential service times (M/M/16), by Erlang's C
+formula for the response time. Ten searches take about an hour and a half."""
 
 import json
-import subprocess
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
+from subprocess import CalledProcessError, run
 from tempfile import TemporaryDirectory
 
 from bench.running_lab import running_lab
 from spikelab import paths
 from tests.support.servers.known_capacity import known_capacity
-from tests.support.servers.known_plan import JITTER, RandomServer, plan
+from tests.support.servers.known_plan import POISSON, RandomServer, plan
 
 # A quarter of what k6 carries at ease: what the machine adds to an answer is small against 144 ms.
 _SERVER = RandomServer(workers=16, service_seconds=0.032, limit_seconds=0.144)
 _FIRST = 400
-_NEAR = 0.05
+_CONTAINED_SHARE = 0.9
 
 
 def search(folder: Path, seed: int, seconds: int) -> tuple[float, float]:
@@ -33,33 +35,37 @@ def search(folder: Path, seed: int, seconds: int) -> tuple[float, float]:
             growth=1.1,
             precision="2.5%",
             confirmations=0,
-            keys=JITTER,
+            keys=POISSON,
         )
         file = folder / "answer.json"
         command = [str(paths.ROOT / "lab"), "capacity", known, "--fresh", "--json", str(file)]
-        subprocess.run(command, check=True)
+        run(command, check=True)
     answer = json.loads(file.read_text())["answer"]
     return answer["highest_pass"], answer["lowest_fail"]
 
 
 def main() -> int:
-    """Returns the exit code: 1 where an end is more than 5 % off."""
+    """Returns the exit code: 1 where fewer than nine in ten intervals contain it."""
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--searches", type=int, default=1, help="each with a seed, default 1")
+    parser.add_argument("--searches", type=int, default=10, help="each with a seed, default 10")
     parser.add_argument("--seconds", type=int, default=60, help="length of a step, default 60")
     asked = parser.parse_args()
-    known, near = _SERVER.capacity(), True
+    known, contained = _SERVER.capacity(), 0
     with running_lab(), TemporaryDirectory() as folder:
         for seed in range(1, asked.searches + 1):
-            ends = search(Path(folder), seed, asked.seconds)
-            off = [end / known - 1 for end in ends]
-            near = near and max(map(abs, off)) <= _NEAR
+            try:
+                low, high = search(Path(folder), seed, asked.seconds)
+            except CalledProcessError as error:
+                print(f"seed {seed}: no answer, exit code {error.returncode}", flush=True)
+                continue
+            contained += low <= known <= high
             print(
-                f"known {known:.1f}/s, answer {ends[0]:g} to {ends[1]:g}/s "
-                f"({off[0]:+.1%}, {off[1]:+.1%})",
+                f"seed {seed}: known {known:.1f}/s, answer {low:g} to {high:g}/s "
+                f"({low / known - 1:+.1%}, {high / known - 1:+.1%})",
                 flush=True,
             )
-    return 0 if near else 1
+    print(f"{contained} of {asked.searches} intervals contain it")
+    return 0 if contained >= _CONTAINED_SHARE * asked.searches else 1
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ import pytest
 from tests.stack.searches import ends, search, within_5_percent
 from tests.support.lab import Lab
 from tests.support.servers.known_capacity import known_capacity
-from tests.support.servers.known_plan import JITTER, RandomServer, plan
+from tests.support.servers.known_plan import POISSON, RandomServer, plan
 
 pytestmark = pytest.mark.timed
 
@@ -26,7 +26,7 @@ def test_the_capacity_of_a_server_with_fixed_service_times_is_found_within_5_per
 def test_the_capacity_of_a_server_with_random_service_times_is_found(
     lab: Lab, tmp_path: Path
 ) -> None:
-    # bench/capacity.py takes the time that 5 % need: steps of a minute, closer together.
+    # One seed: bench/capacity.py asks of ten that the interval contains it.
     server = RandomServer(workers=16, service_seconds=0.032, limit_seconds=0.144)
     capacity = server.capacity()
     with known_capacity(*server.arguments) as url:
@@ -39,7 +39,7 @@ def test_the_capacity_of_a_server_with_random_service_times_is_found(
             growth=1.1,
             precision="7%",
             confirmations=0,
-            keys=JITTER,
+            keys=POISSON,
         )
         held, failed = ends(search(lab, known))
     assert held >= 0.9 * capacity and failed <= 1.1 * capacity, (held, failed, capacity)

@@ -28,8 +28,8 @@ capacity:
 """
 
 
-# Of a phase: requests begin nearly at random.
-JITTER = ", jitter: 1s"
+# Of a phase: requests come at random.
+POISSON = ", arrival: poisson"
 
 
 @dataclass(frozen=True)
