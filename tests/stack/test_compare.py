@@ -147,3 +147,21 @@ def test_a_comparison_that_could_not_decide_is_refused(lab: Lab, plan: Path) -> 
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
     assert "needs at least 6 pairs (repeats: 6)" in result.stderr
     assert len(lab.records()) == before
+
+
+def test_a_planned_look_that_decides_ends_the_runs(lab: Lab, plan: Path) -> None:
+    longer = plan.with_name("longer.yaml")
+    longer.write_text(PLAN.replace("repeats: 6", "repeats: 12"))
+    before = len(lab.records())
+    result = lab("compare", str(longer), "--looks", "2", "--label", "looks=2", "--json", "-")
+    assert result.returncode == 99, result.stderr
+    found = json.loads(result.stdout)
+    assert (found["verdict"], found["looks"], len(found["results"][0]["pairs"])) == (
+        "worse",
+        [6, 12],
+        6,
+    )
+    assert found["confidence_level"] == pytest.approx(0.98)
+    assert len(lab.records()) - before == 12
+    state = lab.home / "results" / found["a"]["experiment"] / "experiment.json"
+    assert json.loads(state.read_text())["state"] == "finished"

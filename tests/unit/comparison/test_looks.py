@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from spikelab import paths
 from spikelab.comparison import experiment
 from spikelab.comparison.looks import look_at, question_of
 from spikelab.comparison.pairing import Arm
@@ -43,14 +42,6 @@ variants:
 repeats: 18
 compare: {primary: p95, looks: 3}
 """
-
-
-@pytest.fixture(autouse=True)
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "results"
-    folder.mkdir()
-    monkeypatch.setattr(paths, "RESULTS", folder)
-    return folder
 
 
 def plan(tmp_path: Path, text: str = PLAN) -> Plan:

@@ -52,14 +52,6 @@ compare: {primary: p50, at: {rate: 200}}
 """
 
 
-@pytest.fixture(autouse=True)
-def results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "results"
-    folder.mkdir()
-    monkeypatch.setattr(paths, "RESULTS", folder)
-    return folder
-
-
 @pytest.fixture
 def vegeta() -> str:
     imports.run("vegeta", VEGETA, [], None)
