@@ -147,7 +147,7 @@ def missed_by(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
 
 def _load_doubt(step: Step, objectives: Sequence[Objective]) -> str:
     """Why the load was not the plan's, by the driver's own doing; empty where it was."""
-    if step.scheduled is not None and step.due < _enough(step.scheduled, step):
+    if (planned := _planned(step)) is not None and step.due < _enough(planned, step):
         return f"the driver was behind its schedule: {show_started(step)}"
     limit = tightest(objectives)
     if step.spike or step.lateness is None or limit is None:
@@ -234,14 +234,26 @@ def _rise(step: Step) -> str:
     return f"rises within the step, from {first} to {last}"
 
 
+def _planned(step: Step) -> float | None:
+    """How many requests the driver's own schedule begins, whatever the target does."""
+    if step.scheduled is not None or step.arrival == "constant":
+        return step.scheduled
+    return _due(step)
+
+
+def _due(step: Step) -> float | None:
+    """How many its rate asks for in the window; None without a rate or a window."""
+    if not step.offered_rate or not step.started_rate:
+        return None
+    return step.offered_rate * step.requests / step.started_rate
+
+
 def started_enough(step: Step) -> bool:
     """Whether the offered rate was really begun; a closed loop offers none."""
     if not step.offered_rate:
         return True
-    if not step.started_rate:
-        return False
-    due = step.offered_rate * step.requests / step.started_rate
-    return step.requests >= _enough(step.scheduled or due, step)
+    due = step.scheduled or _due(step)
+    return due is not None and step.requests >= _enough(due, step)
 
 
 def _enough(due: float, step: Step) -> float:

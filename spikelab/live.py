@@ -5,6 +5,7 @@ The series carry `testid`, `driver` and, where it matters, `phase`: `lab_offered
 `lab_slo_ok`, `lab_events_pending`, `lab_driver_cpu_cores`, `lab_driver_limited`.
 """
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,11 +23,14 @@ from spikelab.drivers.process import Usage
 from spikelab.errors import LabError
 from spikelab.health import client
 from spikelab.judge import generator_limited
-from spikelab.objectives import QUANTILES, Objective
+from spikelab.objectives import Objective, Verdict
 from spikelab.plans.model import Phase
+from spikelab.statistics.shares import judge_count, judge_share
 from spikelab.stores import InfluxDB, first, read_samples
 
 _PUSH_SECONDS = 2
+# What the verdict so far is pushed as.
+_SO_FAR: dict[Verdict, float] = {"pass": 1.0, "inconclusive": 0.5, "fail": 0.0}
 # A driver that has just begun a phase may still be writing its event.
 _EVENT_GRACE_SECONDS = 2
 
@@ -133,37 +137,48 @@ class LiveRun:
         ]
 
     def _objectives(self) -> list[Gauge]:
-        """Whether every judged phase meets its objectives so far."""
-        requests = self._by_phase("loadtest:requests:total")
+        """The verdict on what every judged phase did so far: 1 pass, 0 fail, 0.5 undecided. By
+        counts as at the end, slow answers by histogram: a limit is then up to a bucket off."""
+        requests = self._by_phase("sum by (phase) (loadtest:requests:total{run})")
         begun = {phase: each for phase, each in self._judged.items() if requests.get(phase)}
         if not begun:
             return []
-        failures = self._by_phase("loadtest:failures:total")
-        dropped = self._by_phase("loadtest:dropped:total")
-        keys = {objective.key for objectives in begun.values() for objective in objectives}
-        latency = {
-            key: self._by_phase("loadtest:latency_seconds:total", QUANTILES[key])
-            for key in keys & QUANTILES.keys()
+        failed = self._by_phase("sum by (phase) (loadtest:failures:total{run})")
+        dropped = self._by_phase("sum by (phase) (loadtest:dropped:total{run})")
+        limits = {o.limit for each in begun.values() for o in each if o.key != "success"}
+        slow = {limit: self._slow(limit) for limit in limits}
+
+        def verdict(phase: str, objective: Objective) -> Verdict:
+            missed = failed.get(phase, 0.0) + dropped.get(phase, 0.0)
+            if objective.key != "success":
+                good = requests[phase] - failed.get(phase, 0.0)
+                missed += slow[objective.limit].get(phase, 0.0) * good
+            allowed = objective.allowed_share
+            if self._plan.spike:
+                return judge_count(round(missed), self._plan.users, allowed)
+            return judge_share(missed, requests[phase] + dropped.get(phase, 0.0), allowed)
+
+        found = {verdict(phase, objective) for phase, each in begun.items() for objective in each}
+        return [Gauge("lab_slo_ok", min(map(_SO_FAR.__getitem__, found), default=1.0), {})]
+
+    def _slow(self, limit: float) -> dict[str, float]:
+        """The share of good answers that took longer, by phase."""
+        by = "by (phase) " if self._plan.driver == "k6" else ""
+        over = f"1 - histogram_fraction(0, {limit}, sum {by}("
+        return {
+            **self._by_phase(f"{over}loadtest:latency_seconds:total{{run}}))"),
+            **self._by_phase(f"{over}loadtest:response_time_seconds:total{{run}}))"),
         }
 
-        def holds(phase: str, objective: Objective) -> bool:
-            if objective.key == "success":
-                good = requests[phase] - failures.get(phase, 0)
-                return objective.holds(good / (requests[phase] + dropped.get(phase, 0)), {})
-            # Of good answers: failures are judged by the share of them, exactly at the end.
-            seconds = latency[objective.key].get(phase)
-            return seconds is None or objective.holds(1, {objective.key: seconds})
-
-        met = all(holds(phase, objective) for phase, each in begun.items() for objective in each)
-        return [Gauge("lab_slo_ok", met, {})]
-
-    def _by_phase(self, series: str, quantile: float | None = None) -> dict[str, float]:
-        """Sums, or a quantile of them; all under "" where the driver's series name no phase."""
-        expression = f'sum by (phase) ({series}{{testid="{self._testid}"}})'
-        if quantile is not None:
-            expression = f"histogram_quantile({quantile}, {expression})"
-        values = self._prometheus.query(expression)
-        return {labels.removeprefix("phase="): value for labels, value in values.items()}
+    def _by_phase(self, expression: str) -> dict[str, float]:
+        """Values for the labels `{run}`; all under "" where the driver's series name no phase."""
+        asked = expression.replace("{run}", f'{{testid="{self._testid}"}}')
+        values = self._prometheus.query(asked)
+        return {
+            labels.removeprefix("phase="): value
+            for labels, value in values.items()
+            if math.isfinite(value)
+        }
 
     def _total(self, series: str) -> float:
         return self._prometheus.value(f'sum({series}{{testid="{self._testid}"}})') or 0.0

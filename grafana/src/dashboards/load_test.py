@@ -39,9 +39,9 @@ def _verdict() -> stat.Panel:
         Text(
             "Verdict so far",
             "Of what the judged phases of all runs shown have answered or dropped so far; Locust's "
-            "series tell no phases apart, so a warm-up is in it. Undecided: none has missed, and "
-            "one of the runs is not judged, or not yet. The run's own verdict, at its end, is "
-            "exact.",
+            "series tell no phases apart, so a warm-up is in it. Slow answers are counted by "
+            "histogram, up to a bucket off. Undecided: none has missed, and one of the runs is "
+            "not judged, or has too few requests yet. The run's own verdict, at its end, is exact.",
             NO_VERDICT,
         ),
         load.OBJECTIVES_MET,
