@@ -25,7 +25,15 @@ def _end(part: int) -> None:
         timing.end(part)
 
 
+# Of a request whose connection the server closes as it is sent.
+_MOST_TRIES = 10
+
+
 class _Connections(ConnectionPool):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.size = min(self.size, _MOST_TRIES)  # the client tries as often as it may connect
+
     def get_socket(self) -> Any:
         _end(SENDING)
         try:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable
 
-import gevent
+from lib import alarm
 
 STEP_SECONDS = 0.01
 
@@ -15,7 +15,7 @@ def watch(note: Callable[[float, float], None]) -> None:
     due = time.perf_counter()
     while True:
         due += STEP_SECONDS
-        gevent.sleep(max(0.0, due - time.perf_counter()))
+        alarm.sleep(due)
         now = time.perf_counter()
         note(due, max(0.0, now - due))
         while due + STEP_SECONDS <= now:

@@ -21,3 +21,10 @@ class Pace:
             self.due = max(self.start + period, since)
         self.start = max(self.due, now)
         return self.start - now
+
+    def draw(self, now: float, period: float, since: float) -> float:
+        """Seconds from `now` to the next start of a Poisson process, with `period` between two in
+        the mean: whatever the answers take, and one that is late is caught up."""
+        before = now if math.isnan(self.due) else max(self.due, since)
+        self.due = self.start = before + random.expovariate(1 / period)
+        return max(0.0, self.due - now)

@@ -19,6 +19,7 @@ _SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|s|m|h)")
 _STATUS = re.compile(r"([2-5])(xx|[0-9]{2})")
 KINDS = ("users", "rate")
+ARRIVALS = ("constant", "poisson")
 CHANGE_SECONDS = 1.0  # Locust changes its load once in this time
 _TOO_SOON = "less than 1s, in which Locust changes its load once,"
 
@@ -43,6 +44,7 @@ class Phase:
     ramp_up_seconds: float = 0.0
     user_period_seconds: float = 0.0
     body_bytes: int | None = None
+    poisson: bool = False  # requests come by chance, whatever the answers take
     slo: tuple[str, ...] | None = None  # instead of the plan's
 
     @property
@@ -209,8 +211,20 @@ def _phase(item: Mapping[str, Any]) -> Phase:
         ramp_up_seconds=ramp_up,
         user_period_seconds=period,
         body_bytes=_body_bytes(item),
+        poisson=_poisson(item),
         slo=None if item.get("slo") is None else tuple(item["slo"]),
     )
+
+
+def _poisson(item: Mapping[str, Any]) -> bool:
+    arrival = item.get("arrival") or "constant"
+    if arrival not in ARRIVALS:
+        raise PlanError(
+            f'phase "{item["name"]}": arrival "{arrival}" is none of {", ".join(ARRIVALS)}'
+        )
+    if arrival == "poisson" and item["kind"] != "rate":
+        raise PlanError(f'phase "{item["name"]}": arrival is for kind rate')
+    return bool(arrival == "poisson")
 
 
 def _body_bytes(item: Mapping[str, Any]) -> int | None:

@@ -21,6 +21,7 @@ class Stretch:
     # A new user's first request is somewhere in it.
     spread_seconds: float = 0.0
     body_bytes: int | None = None
+    poisson: bool = False  # the period is the mean of times between starts that are chance
     duration_seconds: float = math.inf
     # Seconds since 1970 by the master's clock.
     ends_at: float = math.inf
@@ -38,6 +39,7 @@ class Stretch:
             period,
             _BATCH_SECONDS if phase.ramp_up_seconds else period,
             phase.body_bytes,
+            phase.poisson,
             phase.duration_seconds,
             ends_at,
             # Users have no times at which requests are due.
