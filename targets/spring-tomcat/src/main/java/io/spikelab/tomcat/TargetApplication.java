@@ -10,11 +10,13 @@ import org.slf4j.LoggerFactory;
 import org.springframework.boot.SpringApplication;
 import org.springframework.boot.autoconfigure.SpringBootApplication;
 import org.springframework.boot.context.event.ApplicationReadyEvent;
+import org.springframework.boot.web.servlet.FilterRegistrationBean;
 import org.springframework.context.ApplicationContextInitializer;
 import org.springframework.context.ConfigurableApplicationContext;
 import org.springframework.context.annotation.Bean;
 import org.springframework.context.event.EventListener;
 import org.springframework.core.env.MapPropertySource;
+import org.springframework.web.filter.RequestContextFilter;
 
 /** The target as a Spring application; {@link Main} is its command. */
 @SpringBootApplication(proxyBeanMethods = false)
@@ -52,6 +54,15 @@ public class TargetApplication {
     @Bean
     TargetDescription targetDescription() {
         return TargetDescription.load();
+    }
+
+    /** Left out: Spring's servlet does for its handlers what this filter would do for other servlets. */
+    @Bean
+    FilterRegistrationBean<RequestContextFilter> withoutRequestContext() {
+        FilterRegistrationBean<RequestContextFilter> filter =
+                new FilterRegistrationBean<>(new RequestContextFilter());
+        filter.setEnabled(false);
+        return filter;
     }
 
     @EventListener
