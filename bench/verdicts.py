@@ -16,6 +16,7 @@ from numpy.random import Generator
 from scipy.optimize import brentq
 
 from spikelab.objectives import Verdict
+from spikelab.statistics.batches import BATCHES, dependence
 from spikelab.statistics.search import Capacity, Observation, Search, answer, next_rate
 from spikelab.statistics.shares import judge_share
 
@@ -53,23 +54,29 @@ class Queue:
         most = self.workers / self.service_seconds
         return float(brentq(lambda rate: self.late_share(rate) - self.allowed, most / 100, most))
 
-    def step(self, rate: float, seconds: float, random: Generator) -> tuple[int, int]:
-        """Late requests and all of a step, after a warm-up."""
-        count = int(rate * (seconds + _WARM_UP_SECONDS))
-        arrivals = random.exponential(1 / rate, count).cumsum().tolist()
-        services = random.exponential(self.service_seconds, count).tolist()
+    def step(self, rate: float, seconds: int, random: Generator) -> tuple[list[int], list[int]]:
+        """Late requests and all of a step, in its batches, after a warm-up."""
+        count = int(rate * (seconds + _WARM_UP_SECONDS) * 1.2)
+        arrivals = random.exponential(1 / rate, count).cumsum()
+        arrivals = arrivals[arrivals < seconds + _WARM_UP_SECONDS]
+        services = random.exponential(self.service_seconds, len(arrivals)).tolist()
         free = [0.0] * self.workers
-        late = asked = 0
-        for arrival, service in zip(arrivals, services, strict=True):
+        late, asked = [0] * BATCHES, [0] * BATCHES
+        for arrival, service in zip(arrivals.tolist(), services, strict=True):
             begun = max(arrival, free[0])
             heapq.heapreplace(free, begun + service)
             if arrival >= _WARM_UP_SECONDS:
-                asked += 1
-                late += begun - arrival >= self.limit_seconds
+                batch = int((arrival - _WARM_UP_SECONDS) * BATCHES / seconds)
+                asked[batch] += 1
+                late[batch] += begun - arrival >= self.limit_seconds
         return late, asked
 
-    def judge(self, seconds: float, random: Generator) -> Judge:
-        return lambda rate, _: judge_share(*self.step(rate, seconds, random), self.allowed)
+    def judge(self, seconds: int, random: Generator) -> Judge:
+        def verdict(rate: float, _: int) -> Verdict:
+            late, asked = self.step(rate, seconds, random)
+            return _by_batches(late, asked, self.allowed)
+
+        return verdict
 
 
 def falling(start: float, fall: float) -> Judge:
@@ -87,18 +94,35 @@ def run_search(search: Search, judge: Judge) -> tuple[Capacity, list[Observation
 
 def _judge_shares(steps: int, random: Generator) -> None:
     queue = Queue()
-    judge = queue.judge(30, random)
-    print("\nrate / capacity  requests of a step of 30 s   pass   fail  inconclusive")
-    for factor in (0.9, 0.95, 0.975, 1.0, 1.025, 1.05):
-        rate = factor * queue.capacity()
-        independent = Counter(
-            judge_share(int(late), int(30 * rate), queue.allowed)
-            for late in random.binomial(int(30 * rate), queue.late_share(rate), steps)
-        )
-        queued = Counter(judge(rate, 0) for _ in range(steps // 10))
-        for name, found in (("independent", independent), ("one queue", queued)):
-            shares = [found[one] / found.total() for one in ("pass", "fail", "inconclusive")]
-            print(f"{factor:>15}  {name:>26}" + "".join(f"{s:>7.1%}" for s in shares), flush=True)
+    for seconds in (30, 120):
+        print(f"\nrate / capacity  requests of a step of {seconds} s   pass   fail  inconclusive")
+        for factor in (0.9, 0.95, 0.975, 1.0, 1.025, 1.05):
+            rate = factor * queue.capacity()
+            for name, found in _step_verdicts(queue, rate, seconds, steps, random).items():
+                shares = [found[one] / found.total() for one in ("pass", "fail", "inconclusive")]
+                print(
+                    f"{factor:>15}  {name:>27}" + "".join(f"{s:>7.1%}" for s in shares), flush=True
+                )
+
+
+def _step_verdicts(
+    queue: Queue, rate: float, seconds: int, steps: int, random: Generator
+) -> dict[str, Counter[Verdict]]:
+    """Of independent requests, and of one queue with and without what its batches say."""
+    found = {name: Counter[Verdict]() for name in ("independent", "queue", "queue, as if not")}
+    size = int(seconds * rate / BATCHES)
+    for _ in range(steps):
+        late = random.binomial(size, queue.late_share(rate), BATCHES).tolist()
+        asked = [size] * BATCHES
+        found["independent"][_by_batches(late, asked, queue.allowed)] += 1
+        late, asked = queue.step(rate, seconds, random)
+        found["queue"][_by_batches(late, asked, queue.allowed)] += 1
+        found["queue, as if not"][judge_share(sum(late), sum(asked), queue.allowed)] += 1
+    return found
+
+
+def _by_batches(late: list[int], asked: list[int], allowed: float) -> Verdict:
+    return judge_share(sum(late), sum(asked), allowed, dependence(late, asked))
 
 
 def _search_capacity(searches: int, random: Generator) -> None:
@@ -132,13 +156,18 @@ def _grade(found: Capacity, capacity: float) -> str:
 
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=2000, help="of each row, default 2000")
-    parser.add_argument("--searches", type=int, default=100, help="of each row, default 100")
+    parser.add_argument(
+        "--steps", type=int, default=1000, help="of each row, default 1000; 0: none"
+    )
+    parser.add_argument(
+        "--searches", type=int, default=100, help="of each row, default 100; 0: none"
+    )
     parser.add_argument("--seed", type=int, default=1, help="default 1")
     asked = parser.parse_args()
-    random = np.random.default_rng(asked.seed)
-    _judge_shares(asked.steps, random)
-    _search_capacity(asked.searches, random)
+    if asked.steps:
+        _judge_shares(asked.steps, np.random.default_rng(asked.seed))
+    if asked.searches:
+        _search_capacity(asked.searches, np.random.default_rng(asked.seed))
 
 
 if __name__ == "__main__":

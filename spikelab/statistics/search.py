@@ -15,8 +15,9 @@ from spikelab.objectives import Verdict, over_repeats
 Outcome = Literal["found", "at least", "below", "inconclusive"]
 _SIGNIFICANT_DIGITS = 3
 _FINEST_PRECISION = 0.02
-# Of whole numbers: one between that cannot be decided.
-_WIDEST_WHOLE = 2
+# Rates between the ends of an answer that cannot be decided: near a queue's capacity the requests
+# of one step are too few independent ones.
+_UNDECIDED = 2
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Search:
 
     @property
     def widest(self) -> float:
-        """Of an answer, fail / pass: one rate between that cannot be decided, a step to each."""
-        return (1 + self.precision) ** 2
+        """Of an answer, fail / pass: two rates between that cannot be decided, a step to each."""
+        return (1 + self.precision) ** (_UNDECIDED + 1)
 
     def apart(self, below: float, above: float) -> bool:
         """Whether there is a rate between the two that is worth a step."""
@@ -66,7 +67,7 @@ class Search:
         """Whether the two are further apart than an answer may be."""
         if below is None or above is None:
             return False
-        return above / below > self.widest and not (self.whole and above - below <= _WIDEST_WHOLE)
+        return above / below > self.widest and not (self.whole and above - below <= _UNDECIDED + 1)
 
     def rounded(self, rate: float) -> float:
         """The rate that is tried for this one."""

@@ -25,7 +25,7 @@ PLAN: dict[str, Any] = {
     "target": {"settings": {"TOMCAT_MAX_THREADS": 200}},
     "request": {"path": "/hello?ms=20", "timeout": "3s"},
     "phases": [{"name": "steady", "kind": "rate", "value": RATE, "duration": f"{SECONDS}s"}],
-    "slo": ["success >= 99.9%", "p99 < 3s"],
+    "slo": ["success >= 95%", "p95 < 3s"],
 }
 
 
@@ -132,7 +132,9 @@ def test_live_objectives_are_of_the_judged_phases(lab: Lab, tmp_path: Path) -> N
         int(last.timestamp()),
         1,
     )
-    assert list(dict.fromkeys(said.values())) == [1, 0], said
+    # Undecided while there are few requests of a phase.
+    decided = [value for value in said.values() if value != 0.5]
+    assert list(dict.fromkeys(decided)) == [1, 0], said
 
 
 def test_one_plan_runs_on_both_drivers_and_the_dashboard_agrees(

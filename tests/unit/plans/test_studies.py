@@ -8,6 +8,7 @@ from spikelab.errors import UsageError
 from spikelab.plans.estimate import RUN_OVERHEAD_SECONDS, estimate
 from spikelab.plans.load import load_plan, plan_files, plan_of
 from spikelab.statistics.pairs import fewest_pairs
+from spikelab.statistics.shares import requests_needed
 
 PLAN = """\
 name: mine
@@ -264,3 +265,19 @@ def test_ready_plans_and_their_presets_load_and_can_be_estimated(
         assert plan.repeats >= fewest_pairs()
         for key, values in (plan.sweep.values if plan.sweep else {}).items():
             assert plan.compare.at[key] in values
+
+
+@pytest.mark.parametrize(("name", "preset"), ALL_PRESETS)
+def test_a_ready_plan_sends_enough_requests_to_pass(name: str, preset: str | None) -> None:
+    """A rate that misses nothing must be able to show it, at the lowest value of its sweep."""
+    plan = load_plan(name, preset=preset)
+    sweep = plan.sweep.values if plan.sweep else {}
+    lowest = plan_of(plan, {key: min(values) for key, values in sweep.items()})
+    for phase in lowest.phases:
+        rate = lowest.offered_rate(phase)
+        if rate is None or not phase.judged:
+            continue
+        for objective in lowest.objectives_of(phase):
+            needed = requests_needed(0, 1, objective.allowed_share)
+            assert needed is not None, f"{objective.text} cannot be shown of a rate"
+            assert rate * phase.duration_seconds >= needed, (phase.name, objective.text)

@@ -185,11 +185,11 @@ def test_the_capacity_of_a_queue_with_random_service_times_is_found() -> None:
     queue, random = Queue(), np.random.default_rng(1)
     ended = [run_search(SEARCH, queue.judge(60, random))[0] for _ in range(8)]
     found = [one for one in ended if one.outcome == "found"]
-    assert len(found) >= 6
+    assert len(found) >= 7
     for one in found:
         assert one.highest_pass is not None
         assert one.lowest_fail is not None
-        assert one.highest_pass / 1.05 < queue.capacity() < one.lowest_fail * 1.05
+        assert one.highest_pass <= queue.capacity() <= one.lowest_fail
 
 
 @pytest.mark.parametrize(
@@ -216,5 +216,5 @@ def test_the_simulated_queue_is_erlangs() -> None:
     assert two.late_share(1.5) == pytest.approx(9 / 14)
     queue = Queue(limit_seconds=0.02)
     late, asked = queue.step(340, 2000, np.random.default_rng(1))
-    assert late / asked == pytest.approx(queue.late_share(340), rel=0.1)
+    assert sum(late) / sum(asked) == pytest.approx(queue.late_share(340), rel=0.1)
     assert queue.late_share(queue.capacity()) == pytest.approx(queue.allowed)
