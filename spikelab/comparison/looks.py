@@ -20,11 +20,7 @@ def look_at(
     """The look at A and B that is due now. `planned`: the looks of their comparison, of which this
     is number `number`, the first 0."""
     asked = question_of(a, b)
-    known = [
-        record
-        for record in sorted(ComparisonRecord.read_all(), key=lambda each: each.created)
-        if record.question == asked and record.verdict and not record.noise
-    ]
+    known = _known(asked)
     rivals = max(a.rivals, b.rivals)
     again = next((record for record in known if _is_same(record, a, b, question)), None)
     if again is not None:
@@ -44,6 +40,18 @@ def question_of(a: Arm, b: Arm) -> str:
     """The same for A against B and B against A, whatever metric, place and margin are asked for."""
     sides = sorted(arm.digest or arm.name for arm in (a, b))
     return hashlib.sha256("\n".join(sides).encode()).hexdigest()[:16]
+
+
+def _known(question: str) -> list[ComparisonRecord]:
+    """The comparisons of a question that were judged, in time; the same runs asked the same again
+    are no other look."""
+    found: dict[object, ComparisonRecord] = {}
+    for record in sorted(ComparisonRecord.read_all(), key=lambda each: each.created):
+        if record.question == question and record.verdict and not record.noise:
+            sides = frozenset((frozenset(record.a.runs), frozenset(record.b.runs)))
+            asked = sides, record.primary, record.margin, place_key(record.at)
+            found.setdefault(asked, record)
+    return list(found.values())
 
 
 def _counting(known: Sequence[ComparisonRecord], runs: set[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import statistics
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from spikelab.errors import UsageError
@@ -340,11 +341,10 @@ def chances(
     J. Pharmacokinet. Biopharm. 18 (1990)), and of the t test where that comes second.
     """
     import numpy as np
-    from scipy.stats import chi2, norm
+    from scipy.stats import norm
     from scipy.stats import t as student
 
-    middles = (np.arange(_CHI2_POINTS) + 0.5) / _CHI2_POINTS
-    estimated = log_error * np.sqrt(chi2.ppf(middles, freedom) / freedom)
+    estimated = log_error * _estimated_errors(freedom)
     half = estimated * student.ppf((1 + confidence) / 2, freedom)
     inside = np.maximum(log_margin - half, 0)
     outside = np.maximum(half, inside)
@@ -357,6 +357,16 @@ def chances(
         higher=float(np.mean(1 - share_up_to(outside))),
         lower=float(np.mean(share_up_to(-outside))),
     )
+
+
+@cache
+def _estimated_errors(freedom: int) -> "np.ndarray":
+    """Estimates of a standard error that is truly 1, all equally likely."""
+    import numpy as np
+    from scipy.stats import chi2
+
+    middles = (np.arange(_CHI2_POINTS) + 0.5) / _CHI2_POINTS
+    return np.asarray(np.sqrt(chi2.ppf(middles, freedom) / freedom))
 
 
 def advise(ratio: Ratio, margin: float, error: float, next_error: float) -> RepeatAdvice:

@@ -93,6 +93,8 @@ def test_the_same_runs_asked_the_same_have_the_same_verdict() -> None:
     first, again, swapped = looked(a, b), looked(a, b), looked(b, a)
     assert first.earlier == again.earlier == swapped.earlier == []
     assert first.confidence_level == again.confidence_level == swapped.confidence_level
+    # Three times the same is one look.
+    assert looked(*sides(NOISY)).earlier == [first.comparison]
 
 
 def test_another_metric_place_or_margin_of_the_same_runs_is_another_look() -> None:
