@@ -22,7 +22,7 @@ from typing import Any
 from spikelab import paths
 from spikelab.console import warn, working
 from spikelab.drivers import DRIVERS
-from spikelab.drivers.base import PhaseSummary
+from spikelab.drivers.base import PhaseSummary, from_epoch_ms
 from spikelab.errors import LabError, UsageError
 from spikelab.plans.model import Phase
 from spikelab.results.comparison import ComparisonRecord
@@ -298,6 +298,8 @@ def _phase_lines(record: RunRecord) -> list[str]:
         return []
     with suppress(OSError, ValueError, KeyError, TypeError, ArithmeticError, LabError):
         phases = _phases(record)
+        if record.latency_basis in ("http_req_duration", "request"):
+            return _phase_lines_of_schema_1(record, phases, driver.summary_file)
         happened = driver.read_summary(record.folder, phases)
         spike = any(step.start_spread_seconds is not None for step in record.steps)
         return [
@@ -307,19 +309,41 @@ def _phase_lines(record: RunRecord) -> list[str]:
     return []
 
 
+def _phase_lines_of_schema_1(
+    record: RunRecord, phases: Sequence[Phase], summary_file: str
+) -> list[str]:
+    """The same from a summary that a driver wrote before schema 2: when each phase began is all
+    that is read of it."""
+    summary = json.loads((record.folder / summary_file).read_bytes())
+    if record.driver == "k6":
+        run_ms = float(summary["setup_data"]["started_ms"])
+        begun_ms = {phase.name: run_ms + phase.start_seconds * 1000 for phase in phases}
+    else:
+        begun_ms = {phase["name"]: float(phase["started_ms"]) for phase in summary["phases"]}
+    spikes = {step.phase: step.ended for step in record.steps if step.spike}
+    return [
+        _phase_line(record, phase, from_epoch_ms(begun_ms[phase.name]), spikes.get(phase.name))
+        for phase in phases
+    ]
+
+
 def phase_line(record: RunRecord, phase: Phase, happened: PhaseSummary, spike: bool) -> str:
     """The point of a phase, at its start. It lasts as long as planned, of a spike until the last
     answer. Testid, driver, phase and start make the point that it is."""
-    planned = happened.begun + timedelta(seconds=phase.duration_seconds)
+    return _phase_line(record, phase, happened.begun, happened.ended if spike else None)
+
+
+def _phase_line(record: RunRecord, phase: Phase, begun: datetime, ended: datetime | None) -> str:
+    planned = begun + timedelta(seconds=phase.duration_seconds)
     fields: Fields = {
         "title": phase.name,
         "text": f"{phase.value:.10g} {phase.kind}",
         "tags": f"{record.driver},{phase.kind}",
         "state": "closed",
-        "timeEnd": _ms(happened.ended if spike else planned),
+        "timeEnd": _ms(ended or planned),
     }
     tags = {"driver": record.driver, "phase": phase.name, "testid": record.testid}
-    return line("events", tags, fields, _ms(happened.begun))
+    return line("events", tags, fields, _ms(begun))
 
 
 def _cut_off_lines(record: RunRecord, influxdb: InfluxDB) -> list[str]:

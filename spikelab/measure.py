@@ -276,11 +276,10 @@ def build_step(
     drain = max(0.0, taken - window - phase.jitter_seconds)
     length = window + drain
     counted = {name: value for name, value in happened if name in Step.model_fields}
-    if happened.latency is not None:
-        due = happened.requests + happened.dropped
-        counted["latency_seconds"] = percentiles(happened.latency)
-        counted["latency_with_failures_seconds"] = percentiles(happened.latency, due)
+    due = happened.requests + happened.dropped
     measured = {
+        "latency_seconds": percentiles(happened.latency),
+        "latency_with_failures_seconds": percentiles(happened.latency, due),
         "started": started,
         "ended": started + timedelta(seconds=taken),
         "started_rate": _rate(happened.requests, window),

@@ -120,12 +120,9 @@ class PhaseSummary(BaseModel):
     errors: Errors
     slow: dict[str, int]
     late_answers: int | None
-    # Optional until both drivers give it; then `latency_seconds` and its like go.
-    latency: Distribution | None = None
-    latency_seconds: Latency = Latency()
+    latency: Distribution
     latency_mean_seconds: float | None
     latency_parts_seconds: LatencyParts | None = None
-    latency_with_failures_seconds: Latency = Latency()
     http_req_duration_seconds: Latency | None = None
     lateness: Lateness | None = None
     start_spread_seconds: float | None

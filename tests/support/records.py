@@ -6,6 +6,7 @@ from typing import Any
 
 from spikelab.drivers.base import PhaseSummary
 from spikelab.results.run import Connections, Errors, Host, Latency, RunRecord, Step, TargetRecord
+from spikelab.statistics.distribution import Distribution
 
 START = datetime(2026, 11, 21, 1, 2, 3, tzinfo=UTC)
 
@@ -71,9 +72,8 @@ def plain_summary(seconds: float = 10.0, **changes: Any) -> PhaseSummary:
             "errors": Errors(),
             "slow": {},
             "late_answers": 0,
-            "latency_seconds": Latency(),
+            "latency": Distribution(),
             "latency_mean_seconds": None,
-            "latency_with_failures_seconds": Latency(),
             "start_spread_seconds": None,
             "response_bytes_mean": None,
             **changes,

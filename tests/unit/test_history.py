@@ -161,10 +161,10 @@ def measured(**changes: Any) -> RunRecord:
         "ended": BEGUN_MS + 2100,
         "errors": {},
         "bodies": [],
-        "latency_seconds": {},
-        "latency_with_failures_seconds": {},
+        "latency": {"count": 1, "ranks": [0.0, 1.0], "seconds": [0.1, 0.1]},
         **dict.fromkeys(("requests", "completed", "failures", "dropped"), 1),
         **dict.fromkeys(("latency_mean_seconds", "start_spread_seconds", "late_answers")),
+        **dict.fromkeys(("latency_parts_seconds", "lateness", "completed_in_window")),
         "slow": {},
         "response_bytes_mean": None,
     }
@@ -222,6 +222,24 @@ def test_phases_come_from_the_files_of_the_run(
     results: Path, influxdb: InfluxDB, server: Server
 ) -> None:
     assert write_phases(measured(), influxdb) == 0
+    (point,) = server.points
+    assert point.endswith(f'state="closed",timeEnd={BEGUN_MS + 2000}i {BEGUN_MS}')
+
+
+@pytest.mark.parametrize("driver", ["k6", "locust"])
+def test_phases_of_a_run_before_schema_2_come_from_its_files(
+    driver: str, results: Path, influxdb: InfluxDB, server: Server
+) -> None:
+    run = measured(driver=driver)
+    data = {**run.to_json(), "schema": 1}
+    del data["latency_basis"]
+    old = RunRecord.model_validate(data)
+    summary = {
+        "k6": {"setup_data": {"started_ms": BEGUN_MS}, "metrics": {}},
+        "locust": {"phases": [{"name": "steady", "started_ms": BEGUN_MS}]},
+    }
+    (run.folder / f"{driver}-summary.json").write_text(json.dumps(summary[driver]))
+    assert write_phases(old, influxdb) == 0
     (point,) = server.points
     assert point.endswith(f'state="closed",timeEnd={BEGUN_MS + 2000}i {BEGUN_MS}')
 
