@@ -15,5 +15,5 @@ export const { options, setup, teardown, handleSummary } = once;
 export { boundary };
 
 export default function (run) {
-  judged(attempt(run.requests[__ENV.PHASE], run.started_ms).ms);
+  judged(attempt(run.requests[__ENV.PHASE], run.started_ms, 0).ms);
 }

@@ -11,10 +11,10 @@ const attempts = new Counter('attempts');
 const attemptStarted = new Gauge('attempt_started', true);
 const attemptEnded = new Gauge('attempt_ended', true);
 const answerBytes = new Trend('answer_bytes');
-const success = new Rate('success');
 const failures = new Counter('failures');
 const responseTime = new Trend('response_time', true);
-// By hand k6 judges the objectives, by this; the lab judges its runs itself.
+// By hand k6 judges the objectives, by these; the lab judges its runs itself.
+const success = __ENV.LAB_PLAN ? null : new Rate('success');
 const withFailures = __ENV.LAB_PLAN ? null : new Trend('response_time_with_failures', true);
 const slow = new Counter('slow');
 
@@ -27,18 +27,21 @@ let told = false;
 
 // k6 counts a failure (`http_req_failed`, `expected_response`) where the lab does.
 function tellExpected(ranges) {
-  http.setResponseCallback(http.expectedStatuses(...ranges.map(([min, max]) => ({ min, max }))));
+  http.setResponseCallback(http.expectedStatuses(...ranges));
   told = true;
 }
 
 // The codes from 1400 on are statuses, which the plan may expect.
-function isGood({ status, error_code: code }, ranges) {
+function isGood(status, code, ranges) {
   if (code !== 0 && code !== 1000 + status) return false;
-  return ranges.some(([least, most]) => status >= least && status <= most);
+  for (let index = 0; index < ranges.length; index += 1) {
+    if (status >= ranges[index].min && status <= ranges[index].max) return true;
+  }
+  return false;
 }
 
 // k6's error codes of requests without an answer; all its codes are in its documentation.
-function errorClass({ status, error_code: code }) {
+function errorClass(status, code) {
   if (status >= 500) return 'http_5xx';
   if (status >= 400) return 'http_4xx';
   switch (code) {
@@ -52,9 +55,9 @@ function errorClass({ status, error_code: code }) {
 }
 
 // An answer of no class of its own, such as a redirect, is an answer all the same.
-function countFailure(response) {
-  const tags = { class: errorClass(response) };
-  if (tags.class === 'other' && response.status > 0 && response.error_code === 0) tags.answered = 'true';
+function countFailure(status, code) {
+  const tags = { class: errorClass(status, code) };
+  if (tags.class === 'other' && status > 0 && code === 0) tags.answered = 'true';
   failures.add(1, tags);
 }
 
@@ -65,66 +68,70 @@ export function countSlow(ms, limits, since) {
   }
 }
 
-/** Where k6 judges: a response time, or the failure of a request (without one). */
-export function judged(ms = FAILED_MS) {
-  if (withFailures) withFailures.add(ms);
+/** Where k6 judges: a response time, or the failure of a request (undefined). */
+export function judged(ms) {
+  if (!success) return;
+  success.add(ms !== undefined);
+  withFailures.add(ms === undefined ? FAILED_MS : ms);
 }
 
 // The response time of a good answer, which began so late; undefined of another one. `blocked` is
 // the wait for a connection, connecting and TLS; `duration` the rest.
-function record(response, request, lateMs) {
-  const good = isGood(response, request.expect);
-  success.add(good);
+function record(response, status, request, lateMs) {
+  const code = response.error_code;
+  const good = isGood(status, code, request.expect);
   const length = Number(response.headers['Content-Length']);
   if (length >= 0) answerBytes.add(length);
   if (!good) {
-    countFailure(response);
+    countFailure(status, code);
     return undefined;
   }
-  const { blocked, duration } = response.timings;
-  const ms = lateMs + blocked + duration;
+  const timings = response.timings;
+  const ms = lateMs + timings.blocked + timings.duration;
   responseTime.add(ms);
   if (ms >= request.slow_ms) countSlow(ms, request.limits, 'start');
   return ms;
 }
 
 // One line for whoever reads k6's log; the lab takes a sample of wrong answers from there.
-function show({ status, body, headers }) {
+function show({ status, body, headers }, phase) {
   const text = body || (headers.Location && `Location: ${headers.Location}`);
-  if (!status || !text || shown === __ENV.PHASE) return;
-  shown = __ENV.PHASE;
-  const sample = { phase: shown, status, body: text.slice(0, 200) };
+  if (!status || !text || shown === phase) return;
+  shown = phase;
+  const sample = { phase, status, body: text.slice(0, 200) };
   console.warn(`spikelab-body ${JSON.stringify(sample)}`);
 }
 
 /** Whether this user is one of the phase's few that see bodies and say what is offered. */
 export const isSample = ({ one_user_in: n }) => __VU % n === 0;
 
-// Of a user's first request alone: the phase's first is among them.
-function noteStart(startedMs) {
-  if (begun === __ENV.PHASE) return;
-  begun = __ENV.PHASE;
-  attemptStarted.add(startedMs);
-}
+// What the attempt was that a user made last. One object, since each takes time to make.
+const last = { status: 0, ms: undefined, ended: 0 };
 
 /**
  * Sends one request, which is so late, and records it; `epoch` is the start of the run in ms since
- * 1970. Returns { status, ms, ended }: the response time of a good answer (undefined of another
- * one), and when it ended (ms of the run).
+ * 1970. Returns { status, ms, ended }, which the next one overwrites: the response time of a good
+ * answer (undefined of another one), and when it ended (ms of the run).
  */
-export function attempt(request, epoch, lateMs = 0) {
+export function attempt(request, epoch, lateMs) {
   if (!told) tellExpected(request.expect);
   const sample = isSample(request);
   const params = sample ? { ...request.params, responseType: 'text' } : request.params;
-  noteStart(Date.now() - epoch);
+  // A user's first request of the phase: the phase's first is among them.
+  if (begun !== request.phase) {
+    begun = request.phase;
+    attemptStarted.add(Date.now() - epoch);
+  }
   attempts.add(1);
   // All users of a phase share the text of its environment; a copy each would be their memory.
-  const response = http.request(request.method, request.url, __ENV.BODY || null, params);
-  const ms = record(response, request, lateMs);
-  const ended = Date.now() - epoch;
-  if (ended >= request.ending_ms) attemptEnded.add(ended);
-  if (sample && ms === undefined) show(response);
-  return { status: response.status, ms, ended };
+  const body = request.has_body ? __ENV.BODY : null;
+  const response = http.request(request.method, request.url, body, params);
+  last.status = response.status;
+  last.ms = record(response, last.status, request, lateMs);
+  last.ended = Date.now() - epoch;
+  if (last.ended >= request.ending_ms) attemptEnded.add(last.ended);
+  if (sample && last.ms === undefined) show(response, request.phase);
+  return last;
 }
 
 /** Writes events (boundaries.js); false if the store did not take them. No user waits for it. */

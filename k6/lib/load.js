@@ -13,26 +13,39 @@ const responseTimeDue = new Trend('response_time_due', true);
 const driverLateness = new Trend('driver_lateness', true);
 
 // How often the driver's own lateness is looked at.
-const TICK_MS = 10;
+const TICK_MS = 50;
 
-// What this user knows of its phase: k6's clock, the time by it at the start of the run, when the
-// next request is due, and the least that one was behind a ramp's schedule.
-let phase = '';
+// What this user knows of its phase: its request (a copy, since what setup() returns is slow to read:
+// all of it, each time, cost k6 an eighth of its CPU), the start of the run in ms since 1970, k6's clock, the time by it at the start of the run and of the
+// scenario, which iteration it is in, when the next request is due, and the least that one was behind
+// a ramp's schedule.
+let request = { phase: '' };
+let epoch = 0;
 let clock = null;
+let scenario = null;
 let zero = 0;
+let begin = 0;
 let due = 0;
 let least = 0;
 
 // Finer than a microsecond; Date.now() has whole milliseconds.
 const now = () => clock.currentTestRunDuration;
 
-// Prepares for the phase; false if this user is in it already.
-function enters(epoch) {
-  if (phase === __ENV.PHASE) return false;
-  phase = __ENV.PHASE;
+function readClock(run) {
   clock = exec.instance;
+  epoch = run.started_ms;
   zero = now() - (Date.now() - epoch);
-  return true;
+}
+
+// Prepares for the phase.
+function enter(run) {
+  request = JSON.parse(JSON.stringify(run.requests[__ENV.PHASE]));
+  readClock(run);
+  const timed = request.schedule || request.blocks;
+  if (!timed) return;
+  scenario = exec.scenario;
+  begin = now() - scenario.progress * timed.length_ms;
+  least = timed.shift_ms;
 }
 
 // Sleeps until a moment by the clock. Returns how late it is then, in ms.
@@ -43,8 +56,7 @@ function waitUntil(moment) {
 }
 
 // Waits until the user's next request is due. Returns how late it is, undefined if the phase is over.
-function paced({ period_ms: period, spread_starts: spread, ends_ms: ends }, epoch) {
-  const first = enters(epoch);
+function paced({ period_ms: period, spread_starts: spread, ends_ms: ends }, first) {
   // A request that is late moves the later ones; nothing is caught up.
   due = first ? now() + (spread ? Math.random() * period : 0) : Math.max(due + period, now());
   if (due - zero < ends) return waitUntil(due);
@@ -53,24 +65,18 @@ function paced({ period_ms: period, spread_starts: spread, ends_ms: ends }, epoc
   return undefined;
 }
 
-// Waits for a random time within the jitter. Returns how late the request is.
-function jittered(jitter, epoch) {
-  enters(epoch);
-  return waitUntil(now() + Math.random() * jitter);
-}
-
 // Waits for a random moment in the block of time after this one. Returns how late the request is.
-function byChance({ block_ms: block, length_ms: length }, epoch) {
-  enters(epoch);
-  const at = exec.scenario.progress * length - block / 2;
-  const moment = (Math.floor(at / block) + 1 + Math.random()) * block;
-  return waitUntil(now() + moment - at);
+function byChance({ block_ms: block }) {
+  const first = begin + block / 2;
+  const place = Math.floor((now() - first) / block) + 1 + Math.random();
+  return waitUntil(first + place * block);
 }
 
 /** When iteration n of an even rate or a ramp is due, in ms since the start of its scenario. */
-export function dueMs({ period_ms: period, length_ms: length, from, to }, n) {
-  if (period) return n * period;
+export function dueMs(schedule, n) {
+  if (schedule.period_ms) return n * schedule.period_ms;
   // Where the integral of the rate, which changes evenly, reaches n + 1.
+  const { length_ms: length, from, to } = schedule;
   if (from === to) return (n + 1) / to;
   return (from * length - Math.sqrt(length * (from * from * length + 2 * (n + 1) * (to - from)))) / (from - to);
 }
@@ -78,13 +84,8 @@ export function dueMs({ period_ms: period, length_ms: length, from, to }, n) {
 // How far the request is behind its place in the schedule. k6 counts on after a drop as if nothing
 // had been due: from then on this is too much.
 function behind(schedule) {
-  if (phase !== __ENV.PHASE) {
-    phase = __ENV.PHASE;
-    clock = exec.scenario;
-    least = schedule.shift_ms;
-  }
-  const ms = clock.progress * schedule.length_ms - dueMs(schedule, clock.iterationInTest);
-  least = Math.min(least, ms);
+  const ms = now() - begin - dueMs(schedule, scenario.iterationInTest);
+  if (ms < least) least = ms;
   return Math.max(0, ms - Math.max(0, least));
 }
 
@@ -98,8 +99,7 @@ export function offer(rates) {
 }
 
 // The driver is late or not: noted each TICK_MS, in each phase that goes, until the last one ends.
-function watch({ phases }, epoch) {
-  enters(epoch);
+function watch(phases) {
   const end = Math.max(...phases.map(({ ends_ms: ends }) => ends));
   const tags = phases.map(({ name }) => ({ scenario: name }));
   for (let tick = now() + TICK_MS; tick - zero < end; tick += TICK_MS) {
@@ -114,37 +114,40 @@ function watch({ phases }, epoch) {
 export function boundary(run) {
   const moment = run.requests[__ENV.PHASE];
   if (moment.phases) {
-    watch(moment, run.started_ms);
+    readClock(run);
+    watch(moment.phases);
     return;
   }
   offer(moment.rates);
   annotate(moment);
 }
 
-function waitForTurn(request, epoch) {
-  if (request.period_ms) return paced(request, epoch);
-  if (request.blocks) return byChance(request.blocks, epoch);
-  return request.jitter_ms ? jittered(request.jitter_ms, epoch) : 0;
+// Returns how late the user's turn is, undefined if the phase is over.
+function waitForTurn(first) {
+  if (request.period_ms) return paced(request, first);
+  if (request.blocks) return byChance(request.blocks);
+  return request.jitter_ms ? waitUntil(now() + Math.random() * request.jitter_ms) : 0;
 }
 
 // A good answer's time since it was due by the schedule.
-function countSinceDue(ms, request) {
+function countSinceDue(ms) {
   responseTimeDue.add(ms);
   if (ms >= request.slow_ms) countSlow(ms, request.limits, 'due');
 }
 
 /** One iteration of a user. */
 export function user(run) {
-  const request = run.requests[__ENV.PHASE];
-  const late = waitForTurn(request, run.started_ms);
+  const first = request.phase !== __ENV.PHASE;
+  if (first) enter(run);
+  const late = waitForTurn(first);
   if (late === undefined) return;
   const offset = request.schedule ? behind(request.schedule) : 0;
-  if (request.ramp && isSample(request)) {
-    offeredRate.add(rampedRate(request.ramp, Date.now() - run.started_ms));
-  }
-  const { status, ms, ended } = attempt(request, run.started_ms, late);
-  if (ms !== undefined && request.schedule) countSinceDue(ms + offset, request);
-  judged(ms === undefined ? ms : ms + offset);
-  if (ms !== undefined && ended > request.late_ms) lateAnswers.add(1);
-  if (status > 0 && ended > request.window_ms) answersAfterEnd.add(1);
+  if (request.ramp && isSample(request)) offeredRate.add(rampedRate(request.ramp, Date.now() - epoch));
+  const last = attempt(request, epoch, late);
+  const good = last.ms !== undefined;
+  if (good && request.schedule) countSinceDue(last.ms + offset);
+  judged(good ? last.ms + offset : undefined);
+  if (last.ended <= request.window_ms) return;
+  if (last.status > 0) answersAfterEnd.add(1);
+  if (good && last.ended > request.late_ms) lateAnswers.add(1);
 }

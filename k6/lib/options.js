@@ -13,7 +13,7 @@ const SUMMARY = [
     (part) => `http_req_${part}{scenario:NAME,expected_response:true}`,
   ),
   'response_time{scenario:NAME}',
-  'success{scenario:NAME}',
+  'http_req_failed{scenario:NAME}',
   'attempts{scenario:NAME}',
   'attempt_started{scenario:NAME}',
   'attempt_ended{scenario:NAME}',
@@ -58,8 +58,9 @@ function thresholds(phase, byHand) {
   // Not the planned load, not a valid run.
   all[own('dropped_iterations')] = ['count==0'];
   if (phase.once) all[own('attempts')] = [`count==${phase.value}`];
-  for (const { metric, threshold } of phase.slo.map(thresholdOf)) {
-    if (byHand || metric === 'success') all[own(metric)] = [...(all[own(metric)] || []), threshold];
+  const judged = phase.slo.map(thresholdOf);
+  for (const { metric, threshold } of byHand ? judged : []) {
+    all[own(metric)] = [...(all[own(metric)] || []), threshold];
   }
   return all;
 }
@@ -95,6 +96,8 @@ export function requestOf({ target, request }, phase, headers) {
       tags: { name: request.path.split('?')[0] },
       timeout: phase.timeout_ms,
     },
+    phase: phase.name,
+    has_body: phase.body !== '',
     expect: request.expect_ranges,
     // Of a spike all, as its end is not known.
     ending_ms: phase.once ? 0 : ends_ms - ENDING_MS,

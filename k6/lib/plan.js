@@ -77,11 +77,12 @@ function body({ body_bytes: bytes }, request) {
   return { method, body: generated ? 'x'.repeat(bytes) : request.body || '' };
 }
 
-// The lowest and the highest status of what a plan expects: 302 or "2xx".
+// The statuses that a plan means by 302 or "2xx".
 function statuses(text) {
   const match = STATUSES.exec(text);
   if (!match) throw new Error(`expect "${text}": give statuses of good answers, such as 2xx or 302 (EXPECT=…)`);
-  return match[1] ? [Number(`${match[1]}00`), Number(`${match[1]}99`)] : [Number(text), Number(text)];
+  const [min, max] = match[1] ? [`${match[1]}00`, `${match[1]}99`] : [text, text];
+  return { min: Number(min), max: Number(max) };
 }
 
 function requestTimeout({ timeout }) {

@@ -26,7 +26,7 @@ function line({ name }, metrics) {
   const of = (metric) => metrics[`${metric}{scenario:${name}}`].values;
   const times = of('response_time');
   const ms = (percent) => `p${percent} ${times[statistic(percent)].toFixed(2)}`;
-  const counts = `${of('attempts').count} requests, ${of('success').fails} failed, ${of('dropped_iterations').count} dropped`;
+  const counts = `${of('attempts').count} requests, ${of('http_req_failed').passes} failed, ${of('dropped_iterations').count} dropped`;
   return `${name}: ${counts}; response time in ms: ${[50, 95, 99, 99.9].map(ms).join(', ')}, max ${times.max.toFixed(2)}`;
 }
 

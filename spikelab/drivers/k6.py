@@ -217,7 +217,8 @@ def _phase(summary: _Summary, name: str, epoch_ms: float, begun_ms: float) -> Ph
     nothing = {"min": begun_ms, "max": begun_ms}
     started = summary.of(name, "attempt_started") if requests else nothing
     ended = summary.of(name, "attempt_ended")
-    good = int(summary.of(name, "success")["passes"])
+    # Of the failures: what failed passes.
+    good = int(summary.of(name, "http_req_failed")["fails"])
     errors = _errors(requests - good, summary, name)
     answered = summary.count(name, "failures", ",answered:true")
     completed = good + errors.http_4xx + errors.http_5xx + answered
@@ -276,7 +277,7 @@ def _parts(summary: _Summary, name: str, times: dict[str, Any], known: bool) -> 
 
 
 def _lateness(summary: _Summary, name: str) -> Lateness | None:
-    """By k6's own clock, looked at each 10 ms of the phase (`watch` in k6/lib/load.js)."""
+    """By k6's own clock, looked at each 50 ms of the phase (`watch` in k6/lib/load.js)."""
     ticks = summary.optional(name, "driver_lateness")
     if not ticks or not ticks["count"]:
         return None

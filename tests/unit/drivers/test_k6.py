@@ -32,7 +32,7 @@ def summary(**trends: dict[str, Any]) -> dict[str, Any]:
         "attempts": {"count": 10},
         "attempt_started": {"min": 1000, "max": 2000},
         "attempt_ended": {"min": 1100, "max": 3000},
-        "success": {"passes": 9},
+        "http_req_failed": {"fails": 9},
         "dropped_iterations": {"count": 0},
         "answer_bytes": nothing,
         "answers_after_end": {"count": 2},
@@ -112,7 +112,7 @@ SLOW = {"start": 2, "due": 7}
 def test_a_phase_without_a_good_answer_has_no_times(tmp_path: Path) -> None:
     empty = {"count": 0, "avg": 0, "ranked": [0, 0, 0]}
     document = summary(response_time=empty)
-    document["metrics"]["success{scenario:p}"]["passes"] = 0
+    document["metrics"]["http_req_failed{scenario:p}"]["fails"] = 0
     own = "http_req_duration{scenario:p,expected_response:true}"
     document["metrics"][own] = {"count": 0, "avg": 0}
     found = read(tmp_path, document)
