@@ -123,7 +123,7 @@ def test_a_missed_objective_is_99_and_shows_what_was_answered(tmp_path: Path, si
 
 def test_a_phase_s_own_limits_count_slow_and_late_answers(tmp_path: Path, site: Site) -> None:
     slo = ["p50 <= 500ms", "p95 < 1200ms"]
-    phases = [{"name": "one", "kind": "rate", "value": 10, "duration": "1s", "slo": slo}]
+    phases = [{"name": "one", "kind": "rate", "value": 30, "duration": "1s", "slo": slo}]
     plan = plan_file(tmp_path, site, phases, "/slow")
     code, said = run(site, "hello.py", ["--processes=1"], LAB_PLAN=plan)
     assert code == 99, said
