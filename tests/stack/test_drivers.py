@@ -155,6 +155,24 @@ def test_one_plan_runs_on_both_drivers_and_the_dashboard_agrees(
     assert events[0]["timeEnd"] - events[0]["time"] == pytest.approx(SECONDS * 1000, abs=1000)
 
 
+def test_both_drivers_measure_one_server_alike(
+    k6_record: dict[str, Any], locust_record: dict[str, Any]
+) -> None:
+    """An answer of 20 ms, over connections that are open already."""
+    k6, locust = (each["steps"][0] for each in (k6_record, locust_record))
+    if k6["generator"]["limited"] or locust["generator"]["limited"]:
+        pytest.skip("the machine is too busy to compare them")
+    for step in (k6, locust):
+        parts = {name: spent or 0 for name, spent in step["latency_parts_seconds"].items()}
+        assert sum(parts.values()) == pytest.approx(step["latency_mean_seconds"], abs=1e-6)
+        assert parts["waiting"] >= 0.02
+        assert step["latency_seconds"]["p50"] >= 0.02
+        assert step["lateness"]["p50"] < 0.005
+        assert step["completed_rate"] == pytest.approx(RATE, rel=0.02)
+    p50 = [step["latency_seconds"]["p50"] for step in (k6, locust)]
+    assert p50[0] == pytest.approx(p50[1], abs=0.004)
+
+
 def test_the_histogram_s_p99_is_that_of_k6_s_own_summary(
     lab: Lab, k6_record: dict[str, Any]
 ) -> None:
