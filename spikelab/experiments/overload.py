@@ -9,6 +9,7 @@ from typing import Any, Self
 from spikelab import signals
 from spikelab.console import say
 from spikelab.experiments.session import ExperimentSession
+from spikelab.judge import judge_step
 from spikelab.measure import died
 from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.load import changed
@@ -130,12 +131,20 @@ def judged(record: RunRecord, asked: Load, objectives: Sequence[Objective]) -> O
     found.timed_out_share = round(timed_out / due, 4)
     found.refused_share = round((over.failures + over.dropped - timed_out) / due, 4)
     if not died(record):
-        found.outcome = _outcome(over, asked, found.refused_share)
+        found.outcome = _outcome(_without_rise(over, objectives), asked, found.refused_share)
     series = load_series(record.folder)
     if "recovery" in steps and series is not None:
         begun, until = steps["recovery"].started, parse_duration(asked.recovery)
         found.recovery_seconds = recovery_seconds(series, begun, until, objectives)
     return found
+
+
+def _without_rise(over: Step, objectives: Sequence[Objective]) -> Step:
+    """An overload makes answers slower as it goes: that alone leaves nothing undecided."""
+    if over.rise is None or over.verdict != "inconclusive":
+        return over
+    steady = over.model_copy(update={"rise": None})
+    return steady.model_copy(update={"verdict": judge_step(steady, objectives).verdict})
 
 
 def _outcome(over: Step, asked: Load, refused_share: float) -> OverloadOutcome:

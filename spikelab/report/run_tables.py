@@ -15,7 +15,7 @@ from spikelab.prediction.check import (
 from spikelab.report.steps import missed, name_of_run, name_of_step, undecided
 from spikelab.report.tables import Column, Marked, Table, number, table, text
 from spikelab.report.target_tables import differences
-from spikelab.results.run import Latency, RunRecord, Step, Totals
+from spikelab.results.run import Latency, LatencyBasis, RunRecord, Step, Totals
 from spikelab.units import (
     MISSING,
     show_cores,
@@ -98,10 +98,19 @@ def name_in_result(record: RunRecord) -> str:
     return ", ".join(str(variant) for variant in variants) or record.testid
 
 
+_BASES: dict[LatencyBasis, str] = {
+    "http_req_duration": "k6's http_req_duration, without connecting",
+    "request": "the request's own time, from its beginning",
+    "report": "as the report has it",
+}
+
+
 def _lines(record: RunRecord) -> dict[str, str]:
     lines: dict[str, str] = {}
     if len(record.steps) == 1:
         lines.update(_step_lines(record.steps[0]))
+        if record.latency_basis != "response time":
+            lines["latency is"] = _BASES[record.latency_basis]
     if waited := _waited(record):
         lines["worker-queue wait"] = waited
     held = record.connections
@@ -132,6 +141,12 @@ def _step_lines(step: Step) -> dict[str, str]:
         else "no good answer",
         **_last(step),
     }
+    if step.http_req_duration_seconds:
+        lines["http_req_duration"] = _percentiles(
+            step.http_req_duration_seconds, "p50", "p95", "p99", "max"
+        )
+    if step.lateness:
+        lines["driver late by"] = _percentiles(step.lateness, "p50", "p99", "max")
     outside = step.outside_server_share
     if outside is not None:
         lines["mean"] = (

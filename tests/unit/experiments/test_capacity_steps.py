@@ -11,7 +11,7 @@ from spikelab.experiments.overload import Load, recovery_seconds
 from spikelab.experiments.overload import judged as overload_judged
 from spikelab.measure import TARGET_DIED
 from spikelab.objectives import parse_limit, parse_objective
-from spikelab.results.run import Errors, Latency, Resources, RunRecord, Step, StepGenerator
+from spikelab.results.run import Errors, Latency, Resources, Rise, RunRecord, Step, StepGenerator
 from spikelab.series import Series
 from tests.support.records import START, plain_record, plain_step
 from tests.support.servers.known_capacity import Workers, fixed
@@ -177,6 +177,12 @@ def test_the_outcome_of_an_overload(changes: dict[str, Any], outcome: str) -> No
     assert f"at 2 × that (800/s) {said}" in str(found)
     died = overload_judged(record(over, reasons=(TARGET_DIED,)), _OVER, [_P95])
     assert died.outcome == "crashes"
+
+
+def test_a_rise_within_an_overload_leaves_nothing_undecided() -> None:
+    rising = Rise(first_seconds=0.02, last_seconds=0.09)
+    over = step(name="overload", rise=rising, verdict="inconclusive", why="it rises")
+    assert overload_judged(record(over), _OVER, [_P95]).outcome == "holds"
 
 
 def series(late: list[float | None], failed: list[float]) -> Series:
