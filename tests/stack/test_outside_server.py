@@ -28,21 +28,23 @@ def ask(url: str, seconds: float) -> int:
 
 
 def while_asked(lab: Lab, tmp_path: Path, path: str, rate: int) -> tuple[Step, int]:
-    """The step of a run while somebody asks the target for another path, and how often."""
+    """The step of a run while somebody asks the target for this as well, and how often. The run is
+    invalid for that, but has its figures."""
     asked = meanwhile(lab, partial(ask, lab.url("TARGET_PORT") + path, 6), "step")
     file = plan(tmp_path, request=_SERVICE, phases=[phase("step", 10, rate=rate)])
-    record = lab.run_unjudged(file)
+    record = lab.run(file, exit_code=1)
     return Step.model_validate(record["steps"][0]), asked.result()
 
 
 def test_answers_that_are_not_good_do_not_count_at_the_server(lab: Lab, tmp_path: Path) -> None:
-    """400s on the same path, which take no time, would halve its mean."""
+    """400s on the same path, which take no time: with them its mean would be a fifth."""
     step, asked = while_asked(lab, tmp_path, "/hello?ms=long", 20)
     assert asked > step.good
     assert step.server_good == pytest.approx(step.good, rel=0.02)
-    assert step.server_mean_seconds == pytest.approx(_SERVICE_SECONDS, rel=0.2)
+    assert step.server_mean_seconds is not None
+    assert step.server_mean_seconds >= _SERVICE_SECONDS
     assert step.outside_server_share is not None
-    assert 0 < step.outside_server_share < 0.2
+    assert 0 < step.outside_server_share < 0.4
 
 
 def test_no_share_is_given_where_the_server_answered_other_requests_too(
