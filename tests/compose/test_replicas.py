@@ -21,7 +21,7 @@ script: steady
 request: {{path: "/hello?ms=1"}}
 phases:
   - {{name: load, kind: rate, value: 30, duration: 4s, url: "proxy:tunnel_sidecar"}}
-slo: [success >= 99%]
+slo: [success >= 95%]
 variants:
   - {{name: three, compose: [{REPLICAS}]}}
   - {{name: one}}

@@ -18,7 +18,7 @@ request: {path: "/hello?ms=1"}
 phases:
   - {name: warm-up, kind: rate, value: 20, duration: 1s, judged: false}
   - {name: load, kind: rate, value: 30, duration: 4s}
-slo: [success >= 99%]
+slo: [success >= 95%]
 """
 # What one runtime alone can say, as path: type on the host, type in containers. The host knows its
 # target by the jar's hash, containers by the image's digest.

@@ -18,7 +18,7 @@ script: {k6: steady, locust: hello}
 request: {path: "/hello?ms=20", timeout: 3s}
 phases:
   - {name: steady, kind: rate, value: 50, duration: 12s}
-slo: [success >= 99.9%]
+slo: [success >= 99%]
 """
 # Room for 21 connections, ten workers: some users are served, others wait or are turned away.
 SMALL = (

@@ -14,15 +14,15 @@ from spikelab import paths
 from tests.support.lab import Lab, make_lab
 
 WORKFLOW = paths.ROOT / "examples" / "github-actions" / "load-test.yml"
-# 30 requests/s of 20 ms, which cannot be answered within 5 ms.
+# 30 requests/s of 1 s, which cannot be answered within 500 ms. A busy driver may be 50 ms late.
 PLAN = """
 name: short
 about: Misses its objective
 script: steady
-request: {path: "/hello?ms=20", timeout: 3s}
+request: {path: "/hello?ms=1000", timeout: 3s}
 phases:
   - {name: steady, kind: rate, value: 30, duration: 3s}
-slo: [success >= 99%, p95 < 5ms]
+slo: [success >= 90%, p95 < 500ms]
 """
 
 
@@ -94,7 +94,7 @@ def test_the_workflow_s_steps_run_in_a_shell_and_report_a_missed_objective(
         "report.xml",
     }
     assert "**✗ Failed.**" in summary.read_text()
-    assert "p95 &lt; 5ms" in summary.read_text()
+    assert "p95 &lt; 500ms" in summary.read_text()
     suite = ElementTree.parse(report / "report.xml").getroot()[0]
     assert (suite.get("failures"), suite.get("errors")) == ("1", "0")
     assert ",0a1b2c,main,fail," in (report / "report.csv").read_text()

@@ -29,7 +29,7 @@ request:
   headers: {Authorization: Bearer not-for-the-state}
 phases:
   - {name: steady, kind: rate, value: "${rate}", duration: 1s}
-slo: [success >= 99%]
+slo: [success >= 80%]
 """
 
 
