@@ -32,12 +32,10 @@ function tellExpected(ranges) {
 }
 
 // The codes from 1400 on are statuses, which the plan may expect.
-function isGood(status, code, ranges) {
+function isGood(status, code, { least, most, expect }) {
   if (code !== 0 && code !== 1000 + status) return false;
-  for (let index = 0; index < ranges.length; index += 1) {
-    if (status >= ranges[index].min && status <= ranges[index].max) return true;
-  }
-  return false;
+  if (status >= least && status <= most) return true;
+  return expect.some(({ min, max }) => status >= min && status <= max);
 }
 
 // k6's error codes of requests without an answer; all its codes are in its documentation.
@@ -64,7 +62,7 @@ function countFailure(status, code) {
 /** Counts a good answer that missed limits; `since` says from which moment its time counts. */
 export function countSlow(ms, limits, since) {
   for (const limit of limits) {
-    if (ms > limit.ms || (ms === limit.ms && !limit.inclusive)) slow.add(1, limit.tags[since]);
+    if (ms > limit.ms || (ms === limit.ms && !limit.inclusive)) slow.add(1, { objective: limit.objective, since });
   }
 }
 
@@ -79,7 +77,7 @@ export function judged(ms) {
 // the wait for a connection, connecting and TLS; `duration` the rest.
 function record(response, status, request, lateMs) {
   const code = response.error_code;
-  const good = isGood(status, code, request.expect);
+  const good = isGood(status, code, request);
   const length = Number(response.headers['Content-Length']);
   if (length >= 0) answerBytes.add(length);
   if (!good) {

@@ -46,9 +46,9 @@ function counted(phase, limits) {
     ...(scheduled ? [own('response_time_due')] : []),
     ...(phase.once ? [] : [own('answers_after_end'), own('driver_lateness')]),
     ...(lateFrom(phase, limits).late_ms ? [own('late_answers')] : []),
-    ...limits.flatMap(({ tags }) => (scheduled ? [tags.start, tags.due] : [tags.start])).map(
-      ({ objective, since }) => own('slow', `,objective:${objective},since:${since}`),
-    ),
+    ...limits.flatMap(({ objective }) => (scheduled ? ['start', 'due'] : ['start']).map(
+      (since) => own('slow', `,objective:${objective},since:${since}`),
+    )),
   ];
 }
 
@@ -98,6 +98,9 @@ export function requestOf({ target, request }, phase, headers) {
     },
     phase: phase.name,
     has_body: phase.body !== '',
+    // The first of what is expected, and all of it.
+    least: request.expect_ranges[0].min,
+    most: request.expect_ranges[0].max,
     expect: request.expect_ranges,
     // Of a spike all, as its end is not known.
     ending_ms: phase.once ? 0 : ends_ms - ENDING_MS,
@@ -111,6 +114,7 @@ export function requestOf({ target, request }, phase, headers) {
       spread_starts: !phase.ramp_up_ms, // started evenly, they stay even
     }),
     ...(phase.jitter_ms && { jitter_ms: phase.jitter_ms }),
+    timed: phase.kind === 'rate' || phase.period_ms > 0,
     schedule: scheduleOf(phase),
     ...(phase.by_chance && { blocks: blocksOf(phase) }),
     ...(phase.loop === 'ramp' && { ramp: { from, to, starts_ms, ends_ms } }),

@@ -22,18 +22,13 @@ function latencyThreshold(slo, [, percentile, operator, limit]) {
 }
 
 /**
- * The latency limits among objectives, the lowest first: { ms, inclusive, tags }. An answer that
- * takes just `ms` misses it unless it is inclusive; `tags` are those of its count of slow answers, by
- * the moment since which their time counts.
+ * The latency limits among objectives, the lowest first: { ms, inclusive, objective }. An answer that
+ * takes just `ms` misses it unless it is inclusive.
  */
 export function limitsOf(objectives) {
   const matches = [...new Set(objectives)].map((slo) => LATENCY.exec(slo)).filter((match) => match);
   const limits = matches.map(([objective, , operator, limit]) => (
-    {
-      ms: milliseconds(limit),
-      inclusive: operator === '<=',
-      tags: { start: { objective, since: 'start' }, due: { objective, since: 'due' } },
-    }
+    { ms: milliseconds(limit), inclusive: operator === '<=', objective }
   ));
   return limits.sort((one, other) => one.ms - other.ms);
 }
