@@ -22,8 +22,13 @@ def certificate(folder: Path) -> tuple[Path, Path]:
 
 
 @contextmanager
-def slow_handshakes(folder: Path, seconds: float) -> Iterator[str]:
-    """A server that lets a client wait so long before it goes on with its handshake: its URL."""
+def slow_handshakes(
+    folder: Path, seconds: float, frozen_seconds: tuple[float, float] = (0, 0)
+) -> Iterator[str]:
+    """A server that lets a client wait so long before it goes on with its handshake: its URL.
+    While it is frozen, from and until so many seconds after its first connection, it waits for the
+    end of that."""
+    began: list[float] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(*certificate(folder))
 
@@ -32,6 +37,10 @@ def slow_handshakes(folder: Path, seconds: float) -> Iterator[str]:
         disable_nagle_algorithm = True
 
         def setup(self) -> None:
+            began.append(time.monotonic())
+            now = time.monotonic() - began[0]
+            if frozen_seconds[0] <= now < frozen_seconds[1]:
+                time.sleep(frozen_seconds[1] - now)
             time.sleep(seconds)
             self.request = context.wrap_socket(self.request, server_side=True)
             super().setup()
