@@ -1,10 +1,12 @@
 """The addresses of targets with a name, as the lab has looked them up and checked them."""
 
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import gevent.socket
+
+_Found = list[tuple[Any, ...]]
 
 
 def pin(hosts: Mapping[str, str]) -> None:
@@ -12,11 +14,9 @@ def pin(hosts: Mapping[str, str]) -> None:
     checks, the name."""
     if not hosts:
         return
-    look_up = gevent.socket.getaddrinfo
+    look_up: Callable[..., _Found] = gevent.socket.getaddrinfo
 
-    def getaddrinfo(
-        host: Any, port: Any, family: int = 0, *others: Any, **named: Any
-    ) -> list[tuple[Any, ...]]:
+    def getaddrinfo(host: Any, port: Any, family: int = 0, *others: Any, **named: Any) -> _Found:
         address = hosts.get(f"{host}:{port}".lower())
         if address is None:
             return look_up(host, port, family, *others, **named)
@@ -24,4 +24,4 @@ def pin(hosts: Mapping[str, str]) -> None:
         return look_up(address, port, 0, *others, **named)
 
     for module in (socket, gevent.socket):
-        module.getaddrinfo = getaddrinfo
+        setattr(module, "getaddrinfo", getaddrinfo)  # noqa: B010
