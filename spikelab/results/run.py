@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -445,11 +445,12 @@ class RunRecord(ResultFile):
     generator: Generator = Generator()
     host: Host
 
-    @model_validator(mode="before")
-    @classmethod
-    def _from_schema_1(cls, data: Any) -> Any:
+    @model_validator(mode="after")
+    def _from_schema_1(self) -> Self:
         """A record of schema 1 as one of schema 2."""
-        return upgraded(data) if isinstance(data, dict) and data.get("schema") == 1 else data
+        if self.schema_version == 1:
+            _upgrade(self)
+        return self
 
     @property
     def variant(self) -> str:
@@ -462,29 +463,29 @@ class RunRecord(ResultFile):
         return IMPORTED in self.labels
 
 
-def upgraded(record: dict[str, Any]) -> dict[str, Any]:
-    """A record of schema 1 as one of schema 2: its latencies were the driver's own, and those with
-    failures were of the requests that were begun."""
-    if IMPORTED in (record.get("labels") or {}):
-        basis: LatencyBasis = "report"
+def _upgrade(record: RunRecord) -> None:
+    """Schema 1's latencies were the driver's own, and those with failures were of the requests that
+    were begun."""
+    record.schema_version = SCHEMA_VERSION
+    if record.imported:
+        record.latency_basis = "report"
     else:
-        basis = "request" if record.get("driver") == "locust" else "http_req_duration"
-    steps = [_of_all_due(step) if step.get("dropped") else step for step in record["steps"]]
-    if record.get("driver") == "k6":
-        steps = [{**step, "scheduled": _scheduled(step)} for step in steps]
-    return {**record, "schema": SCHEMA_VERSION, "latency_basis": basis, "steps": steps}
+        record.latency_basis = "request" if record.driver == "locust" else "http_req_duration"
+    for step in record.steps:
+        if step.dropped:
+            known = step.latency_with_failures_seconds
+            step.latency_with_failures_seconds = with_drops(known, step.requests, step.dropped)
+        if record.driver == "k6":
+            step.scheduled = _scheduled(step)
 
 
-def _scheduled(step: dict[str, Any]) -> int | None:
+def _scheduled(step: Step) -> int | None:
     """What k6 was to begin in the step's window."""
-    offered, started = step.get("offered_rate"), step.get("started_rate")
-    return round(offered * step["requests"] / started) if offered and started else None
-
-
-def _of_all_due(step: dict[str, Any]) -> dict[str, Any]:
-    known = Latency.model_validate(step["latency_with_failures_seconds"])
-    moved = with_drops(known, step["requests"], step["dropped"])
-    return {**step, "latency_with_failures_seconds": moved.model_dump()}
+    if not step.offered_rate or not step.started_rate:
+        return None
+    due = step.offered_rate * step.requests / step.started_rate
+    # A file may say anything.
+    return round(due) if 0 <= due < 10**15 else None
 
 
 def with_drops(known: Latency, requests: int, dropped: int) -> Latency:

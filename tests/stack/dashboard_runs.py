@@ -81,6 +81,7 @@ def run_everything(lab: Lab) -> Shown:
         "locust": lab.run(str(plan), "--driver", "locust"),
     }
     # A run for each place of the blacklist. The first has the settings of the runs before.
-    local, redis = lab.run(*checks)["runs"]
+    # Too short for 99.9 %: without a verdict.
+    local, redis = lab.run_unjudged(*checks)["runs"]
     records |= {"local": local, "redis": redis, "spike": lab.run(*spike, exit_code=99)}
     return Shown(lab, View(start - _MARGIN_MS, now_ms() + _MARGIN_MS), records)
