@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from spikelab import paths
 from spikelab.results.run import RunRecord, Step, Totals
@@ -60,6 +61,25 @@ def test_a_record_of_schema_1_says_that_its_latencies_are_the_driver_s() -> None
 def test_so_does_one_of_locust_or_of_another_tool(changes: dict[str, Any], basis: str) -> None:
     data = {**json.loads((OLD / "run.json").read_text()), **changes}
     assert RunRecord.model_validate(data).latency_basis == basis
+
+
+@pytest.mark.parametrize(
+    ("changes", "of_step"),
+    [
+        ({"steps": None}, {}),
+        ({"steps": ["one"]}, {}),
+        ({}, {"requests": "many", "dropped": 3}),
+        ({}, {"dropped": 3, "latency_with_failures_seconds": None}),
+        ({}, {"offered_rate": "all", "started_rate": 1}),
+    ],
+)
+def test_a_damaged_record_of_schema_1_is_none(
+    changes: dict[str, Any], of_step: dict[str, Any]
+) -> None:
+    data = json.loads((OLD / "run.json").read_text())
+    data["steps"][0].update(of_step)
+    with pytest.raises(ValidationError):
+        RunRecord.model_validate_json(json.dumps({**data, **changes}))
 
 
 def test_dropped_requests_of_schema_1_are_infinite_in_its_percentiles() -> None:
