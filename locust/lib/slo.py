@@ -77,7 +77,11 @@ def objectives_by_phase(plan: Plan, script: str, given: str) -> dict[str, list[O
     texts = [text.strip() for text in given.split(",") if text.strip()]
     own = {each.name: each.slo for each in plan.phases} or {script: None}
     return {
-        name: [parse_objective(t) for t in texts or (plan.slo if slo is None else slo)]
+        # Each once: its slow answers are counted by its text.
+        name: [
+            parse_objective(text)
+            for text in dict.fromkeys(texts or (plan.slo if slo is None else slo))
+        ]
         for name, slo in own.items()
     }
 

@@ -12,8 +12,8 @@ from spikelab import paths
 
 sys.path.insert(0, str(paths.ROOT / "locust"))
 from lib.events import Region
-from lib.plan import PlanError
-from lib.slo import missed, parse_objective
+from lib.plan import Plan, PlanError
+from lib.slo import missed, objectives_by_phase, parse_objective
 from lib.summary import write_summary
 from lib.tally import Tally, error_class
 
@@ -47,6 +47,14 @@ def test_a_percentile_is_judged_by_the_count_of_its_misses() -> None:
     assert holds("p95 < 1s", measured)  # 5 of 101
     measured.slow["p95 < 1s"] = 4
     assert not holds("p95 < 1s", measured)
+
+
+def test_an_objective_that_stands_twice_is_one() -> None:
+    """Its slow answers would count twice, as they are counted by its text."""
+    plan = Plan(testid="t", slo=("p95 < 1s", "success >= 99%", "p95 < 1s"))
+    for given in ("", "p95 < 1s, success >= 99%, p95 < 1s"):
+        found = objectives_by_phase(plan, "hello", given)["hello"]
+        assert [each.text for each in found] == ["p95 < 1s", "success >= 99%"]
 
 
 def test_a_run_without_a_request_misses() -> None:
