@@ -118,7 +118,7 @@ def judge_objective(step: Step, objective: Objective) -> Verdict:
     """Of one objective alone, whatever else the step missed."""
     missed, allowed = misses(step, objective), objective.allowed_share
     if step.spike:
-        return judge_count(missed, step.due, allowed)
+        return judge_count(missed, step.due, allowed, objective.below)
     dependence = step.dependence.get(objective.text, 1.0)
     verdict = judge_share(missed, step.due, allowed, dependence)
     if verdict != "fail" or not (spared := _late_by_driver(step, objective)):

@@ -155,7 +155,7 @@ class LiveRun:
                 missed += slow[objective.limit].get(phase, 0.0) * good
             allowed = objective.allowed_share
             if self._plan.spike:
-                return judge_count(round(missed), self._plan.users, allowed)
+                return judge_count(round(missed), self._plan.users, allowed, objective.below)
             return judge_share(missed, requests[phase] + dropped.get(phase, 0.0), allowed)
 
         found = {verdict(phase, objective) for phase, each in begun.items() for objective in each}

@@ -80,6 +80,11 @@ class Objective(_Bound):
         # Rounded, for 1 - 0.999 is a little more than 0.001.
         return round(1 - met, 12)
 
+    @property
+    def below(self) -> bool:
+        """Whether fewer must miss it than that share: ``success > 99%``."""
+        return self.compare == ">"
+
     def holds(self, success: float, latency_seconds: Mapping[str, float | None]) -> bool:
         """Whether it is met. Latency counts failures as infinite (None): a miss, not a gap."""
         if self.key == "success":

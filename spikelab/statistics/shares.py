@@ -43,13 +43,14 @@ def judge_share(misses: float, requests: float, allowed: float, dependence: floa
     return "fail" if low > allowed else "inconclusive"
 
 
-def judge_count(misses: int, requests: int, allowed: float) -> Verdict:
+def judge_count(misses: int, requests: int, allowed: float, below: bool = False) -> Verdict:
     """The same where those who were asked are all there are, as the users of a spike: their share
-    is known, not estimated."""
+    is known, not estimated. `below`: just as many as are allowed are too many."""
     if not requests:
         return "inconclusive"
     # Rounded: a share of a count is rarely a number that binary has exactly.
-    return "pass" if misses <= round(allowed * requests, 6) else "fail"
+    most = round(allowed * requests, 6)
+    return "pass" if misses < most or (misses == most and not below) else "fail"
 
 
 def requests_needed(
@@ -65,7 +66,9 @@ def requests_needed(
         return judge_share(share * count, count, allowed, dependence) != "inconclusive"
 
     if not misses:
-        return math.ceil(math.log(1 - CONFIDENCE) / math.log1p(-allowed)) if allowed else None
+        if not allowed:
+            return None
+        return math.ceil(dependence * math.log(1 - CONFIDENCE) / math.log1p(-allowed))
     low, high = 1, 2
     while not decided(high):
         low, high = high, 2 * high

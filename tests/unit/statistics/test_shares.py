@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import beta, binom
 
 from spikelab.objectives import parse_objective
-from spikelab.statistics.shares import judge_share, share_bounds
+from spikelab.statistics.shares import judge_share, requests_needed, share_bounds
 
 # The two-sided 90 % limits of Clopper and Pearson, whose ends are one-sided 95 % bounds.
 # 4 of 20: 0.0714 and 0.4010; 0 of 10: the upper one is 1 - 0.05^(1/10).
@@ -48,6 +48,16 @@ def test_so_many_requests_prove_an_objective_without_a_miss(allowed: float, requ
 def test_an_objective_without_any_miss_can_only_fail() -> None:
     assert judge_share(0, 1_000_000, 0.0) == "inconclusive"
     assert judge_share(1, 1_000_000, 0.0) == "fail"
+
+
+@pytest.mark.parametrize("allowed", [0.5, 0.05, 0.001])
+def test_so_many_as_are_needed_without_a_miss_decide_where_neighbours_count_as_one(
+    allowed: float,
+) -> None:
+    needed = requests_needed(0, 10, allowed, 3.7)
+    assert needed is not None
+    assert judge_share(0, needed, allowed, 3.7) == "pass"
+    assert judge_share(0, needed - 1, allowed, 3.7) == "inconclusive"
 
 
 def test_nothing_asked_decides_nothing() -> None:
