@@ -35,6 +35,7 @@ from spikelab.statistics.batches import BATCHES, FEWEST_BATCHES, dependence, ris
 from spikelab.statistics.distribution import Distribution
 from spikelab.stores import InfluxDB, Prometheus, gaps, settle
 from spikelab.target import ConnectionCapacity, RequestTimer, TargetView, fill_resources
+from spikelab.units import parse_duration
 
 TARGET_DIED = "the target died or was restarted during the run"
 
@@ -331,15 +332,17 @@ def fill_batches(
     step: Step, phase: Phase, plan: Plan, record: RunRecord, prometheus: Prometheus
 ) -> None:
     """How far the step's requests depend on their neighbours, and whether answers become slower,
-    as Prometheus saw it. Nothing of a spike, which has no seconds, nor of a step shorter than five.
+    as Prometheus saw it, from when all users have begun. Nothing of a spike, which has no seconds,
+    of a rate that ramps, whose misses and times rise by themselves, nor of less than five seconds.
 
     Raises LabError when Prometheus does not answer.
     """
-    seconds = int(phase.duration_seconds)
-    if plan.spike or seconds < FEWEST_BATCHES:
+    ramp_up = math.ceil(parse_duration(phase.ramp_up or "0s"))
+    seconds = int(phase.duration_seconds) - ramp_up
+    if plan.spike or plan.slopes or seconds < FEWEST_BATCHES:
         return
     # A push is stored up to a second after the moment that it is of.
-    begin = math.ceil(step.started.timestamp()) + 1
+    begin = math.ceil(step.started.timestamp()) + 1 + ramp_up
     batches = StepBatches(prometheus, record.testid, phase.name, begin, seconds)
     asked = batches.requests()
     if not any(asked):

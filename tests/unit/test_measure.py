@@ -6,16 +6,17 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from spikelab.measure import build_step, workers_seen
+from spikelab.measure import build_step, fill_batches, workers_seen
 from spikelab.plans.model import Plan
 from spikelab.statistics.distribution import Distribution
-from tests.support.records import START, plain_summary
+from spikelab.stores import Prometheus
+from tests.support.records import START, plain_record, plain_step, plain_summary
 
 
-def plan(**phase: Any) -> Plan:
+def plan(script: str = "steady", **phase: Any) -> Plan:
     given = {"name": "one", "kind": "rate", "value": 100, "duration": "10s", **phase}
     return Plan.model_validate(
-        {"name": "steps", "about": "", "script": "steady", "phases": [given], "slo": ["p95 < 1s"]}
+        {"name": "steps", "about": "", "script": script, "phases": [given], "slo": ["p95 < 1s"]}
     )
 
 
@@ -89,6 +90,46 @@ def test_completed_rate_is_of_answers_before_the_window_s_end() -> None:
     step = build_step(one.phases[0], happened, one, None, 1)
     assert step.completed_rate == 99.9
     assert step.achieved_rate == pytest.approx(1000 / 12.9, abs=0.001)
+
+
+class Seconds(Prometheus):
+    """One that counts the first and the last second that it is asked for: 100 requests in each,
+    of which more fail, and take longer, the later it is."""
+
+    def __init__(self) -> None:
+        super().__init__("")
+        self.asked: set[tuple[int, int]] = set()
+
+    def values(self, expression: str, first: int, last: int, step: int) -> dict[int, float]:
+        self.asked.add((first - step, last))
+        ends = range(first, last + 1, step)
+        if "requests" in expression:
+            return dict.fromkeys(ends, 100.0)
+        return {end: float(place + 1) for place, end in enumerate(ends)}
+
+
+@pytest.mark.parametrize(
+    ("script", "phase", "asked"),
+    [
+        ("steady", {}, {(1, 11)}),
+        ("steady", {"kind": "users", "value": 10}, {(1, 11)}),
+        # Load that rises by itself shows neither neighbours nor a target that becomes slower.
+        ("steady", {"kind": "users", "value": 10, "ramp_up": "4s"}, {(5, 11)}),
+        ("steady", {"kind": "users", "value": 10, "ramp_up": "6s"}, set()),
+        ("ramp", {}, set()),
+        ("spike", {"kind": "users", "value": 10}, set()),
+    ],
+)
+def test_batches_are_of_the_time_in_which_the_load_is_even(
+    script: str, phase: dict[str, Any], asked: set[tuple[int, int]]
+) -> None:
+    one = plan(script, **phase)
+    step, store = plain_step(), Seconds()
+    fill_batches(step, one.phases[0], one, plain_record(), store)
+    begun = int(START.timestamp())
+    assert store.asked == {(begun + first, begun + last) for first, last in asked}
+    assert (step.rise is not None) == bool(asked)
+    assert bool(step.dependence) == bool(asked)
 
 
 def test_late_answers_do_not_look_like_more_workers() -> None:
