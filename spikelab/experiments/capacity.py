@@ -312,6 +312,9 @@ def _judgement(
 ) -> Judgement:
     if record.latency_basis in _OLD_BASES and step.verdict == "inconclusive":
         return Judgement("inconclusive", "the driver was the limit", by_driver=True)
+    uncounted = [o.text for o in objectives if o.key != "success" and o.text not in step.slow]
+    if uncounted:
+        return Judgement("inconclusive", f"{', '.join(uncounted)}: slow answers not counted")
     found = judge_step(step, objectives)
     if found.by_driver:
         # Whatever was missed may be the driver's doing.

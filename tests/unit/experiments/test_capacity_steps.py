@@ -93,6 +93,14 @@ def test_a_search_of_a_limit_alone_wants_the_rate_as_well(
     assert found.verdict == verdict, found
 
 
+def test_a_record_that_did_not_count_slow_answers_decides_no_latency() -> None:
+    old = record(step(slow={}))
+    old.latency_basis = "http_req_duration"
+    found = judged(old, 400, [_P95], [])
+    assert (found.verdict, found.why) == ("inconclusive", "p95 < 100ms: slow answers not counted")
+    assert judged(old, 400, [parse_objective("success >= 99%")], []).verdict == "pass"
+
+
 @pytest.mark.parametrize(("started", "verdict"), [(49, "pass"), (48, "fail")])
 def test_98_percent_of_the_rate_counts_as_the_rate(started: int, verdict: str) -> None:
     answers = {"requests": started, "completed": started, "started_rate": started / 5}
