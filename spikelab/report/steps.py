@@ -10,7 +10,7 @@ from typing import Literal
 
 from spikelab.comparison.pairing import show_place
 from spikelab.experiments.sweep import Rates, by_variant, only_rates_differ
-from spikelab.judge import judge_objective, show_started, started_enough
+from spikelab.judge import judge_objective, leaves_a_queue, show_started, started_enough
 from spikelab.objectives import Objective, Verdict, parse_objective
 from spikelab.results.run import RunRecord, Step
 from spikelab.units import show_seconds, show_success
@@ -98,10 +98,13 @@ class ObjectiveCheck:
 
 def checks(step: Step) -> list[ObjectiveCheck]:
     """Of an open loop whether its rate was held, and every objective of the step."""
-    found = [_objective_check(step, parse_objective(text)) for text in step.slo]
+    objectives = [parse_objective(text) for text in step.slo]
+    found = [_objective_check(step, each) for each in objectives]
     if step.offered_rate is None:
         return found
-    return [_rate_held(step, all(check.result != "missed" for check in found)), *found]
+    # Of all that judging asks for only the queue is left, where nothing else was missed.
+    queue = all(check.result != "missed" for check in found) or leaves_a_queue(step, objectives)
+    return [_rate_held(step, queue), *found]
 
 
 def _objective_check(step: Step, objective: Objective) -> ObjectiveCheck:
@@ -133,11 +136,10 @@ def _seen(key: str, value: float | None) -> str:
     return "failures reach it" if value is None else show_seconds(value)
 
 
-def _rate_held(step: Step, none_missed: bool) -> ObjectiveCheck:
+def _rate_held(step: Step, queue: bool) -> ObjectiveCheck:
     if not started_enough(step):
         return ObjectiveCheck(RATE_HELD, "missed", f"only {show_started(step)}")
-    if step.verdict == "fail" and none_missed:
-        # Of all that judging asks for only the queue is left.
+    if step.verdict == "fail" and queue:
         late = show_seconds(step.drain_seconds)
         return ObjectiveCheck(
             RATE_HELD, "missed", f"a queue was left: the last answer came {late} after it"

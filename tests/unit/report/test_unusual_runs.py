@@ -17,7 +17,7 @@ from spikelab.report import sentences, style
 from spikelab.report.content import limits, method, runs_table
 from spikelab.report.experiment_figures import by_cell, predicted
 from spikelab.report.formats import FORMATS, rendered
-from spikelab.report.steps import curves
+from spikelab.report.steps import RATE_HELD, checks, curves
 from spikelab.report.target_tables import target_tables
 from spikelab.results.comparison import ComparisonRecord, Side
 from spikelab.results.experiment import CellState, ExperimentState
@@ -397,3 +397,19 @@ def test_two_sessions_have_a_report_without_a_verdict() -> None:
     case = ElementTree.fromstring(rendered(subject, "junit")).find(".//testcase")
     assert case is not None
     assert [child.tag for child in case] == ["skipped"]
+
+
+def test_a_queue_that_was_left_is_said_beside_what_else_was_missed() -> None:
+    step = answered(
+        slo=["p95 < 1s"],
+        slow={"p95 < 1s": 400},
+        misses={"p95 < 1s": 400},
+        late_answers=90,
+        drain_seconds=4.0,
+        verdict="fail",
+    )
+    seen = {each.name: (each.result, each.seen) for each in checks(step)}
+    assert seen["p95 < 1s"][0] == "missed"
+    assert seen[RATE_HELD] == ("missed", "a queue was left: the last answer came 4 s after it")
+    in_time = step.model_copy(update={"late_answers": 1})
+    assert {each.name: each.result for each in checks(in_time)}[RATE_HELD] == "met"
