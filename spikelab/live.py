@@ -88,12 +88,13 @@ class LiveRun:
         self._prometheus = run.prometheus
         self._influxdb = run.influxdb
         self._cpus = cpus
-        self._judged = (
-            {phase.name: plan.objectives_of(phase) for phase in plan.phases if phase.judged}
-            if plan.driver == "k6"
-            # Its series tell no phases apart.
-            else {"": plan.objectives}
-        )
+        self._judged = {
+            phase.name: plan.objectives_of(phase) for phase in plan.phases if phase.judged
+        }
+        if plan.driver == "locust":
+            # Its series tell no phases apart, so these must be asked the same.
+            first, *others = self._judged.values()
+            self._judged = {} if any(each != first for each in others) else {"": first}
         self._begun: float | None = None
 
     def tick(self, driver: Usage) -> None:
