@@ -145,8 +145,8 @@ def method(subject: Subject) -> list[str]:
         lines.append(
             f"Objectives: {'; '.join(subject.slo)}. A failed or dropped request counts as "
             "infinitely late. A step that started less than 98 % of its offered rate, or left a "
-            "queue longer than its latency limit, fails; one whose driver was short of CPU is "
-            "inconclusive."
+            "queue longer than its latency limit, fails; one whose driver was late or short of "
+            "CPU, or that had too few requests, is inconclusive."
         )
     else:
         lines.append(
