@@ -79,6 +79,7 @@ class Rig:
 
         returned = meanwhile(self.stack.lab, after_a_second)
         result = self.stack.lab("run", plan, *options)
+        assert self.stack.lab.records(), result.stdout + result.stderr
         record = self.stack.lab.records()[-1]
         starved = record["valid"] and any(short_of_cpu(each, RATE) for each in record["steps"])
         assert result.returncode in {exit_code, 3 if starved else exit_code}, result.stderr

@@ -19,7 +19,7 @@ PLAN = """
 name: short
 about: Misses its objective
 script: steady
-request: {path: "/hello?ms=1000", timeout: 3s}
+request: {path: "/hello?ms=700", timeout: 3s}
 phases:
   - {name: steady, kind: rate, value: 30, duration: 3s}
 slo: [success >= 90%, p95 < 500ms]
