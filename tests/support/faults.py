@@ -26,8 +26,8 @@ def plan(folder: Path, **changes: Any) -> str:
         "script": {"k6": "steady", "locust": "hello"},
         "request": {"path": "/hello?ms=5", "timeout": "3s"},
         "phases": [phase("before", 5), phase("during", 25)],
-        # What the 100 requests of a short phase can show.
-        "slo": ["success >= 95%", "p95 < 1s"],
+        # What 100 requests can show, sent by a driver that is late on a busy machine.
+        "slo": ["success >= 95%", "p95 < 2.5s"],
         **changes,
     }
     path = folder / "fault.yaml"
