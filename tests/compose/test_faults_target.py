@@ -56,6 +56,9 @@ def test_the_targets_network_killed(rig: Rig) -> None:
         return not rig.answers("target") and int(docker(*streak)) > 0
 
     seconds = seconds_until(noticed, 30, "its health check fails")
+    # The engine starts the network again, and restarts nothing in it before it has.
+    state = ("inspect", "--format", "{{.State.Status}}", rig.container("target-network"))
+    seconds_until(lambda: docker(*state).strip() == "running", 30, "its network is started again")
     begun = time.monotonic()
     rig.stack.compose("restart", "--no-deps", "target", "sockets-exporter")
     rig.recovery("target")

@@ -62,7 +62,7 @@ class AuthzTest {
     @Test
     void keepsARevocationUntilTheTokenExpires() throws Exception {
         try (RunningTarget target = RunningTarget.with()) {
-            String token = mint(target, "?ttl=1&subject=someone");
+            String token = mint(target, "?ttl=6&subject=someone");
             assertEquals("someone", SignedJWT.parse(token).getJWTClaimsSet().getSubject());
             assertEquals(204, logout(target, token));
             assertEquals(1, target.metricOnce("ext_authz_blacklist_cache_evictions_total{cause=\"expired\"}",
@@ -82,7 +82,7 @@ class AuthzTest {
             assertEquals(204, logout(target, mint(target, "")));
             assertEquals(200, ping(target, bystander).statusCode());
             assertEquals(0, target.metric(FULL));
-            String refused = mint(target, "?ttl=2");
+            String refused = mint(target, "?ttl=6");
             assertEquals(503, logout(target, refused));
             assertEquals(1, target.metric(FULL));
             assertEquals(1, target.metric("ext_authz_revocations_total{result=\"blacklist_full\"}"));
