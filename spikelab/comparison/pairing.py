@@ -7,6 +7,7 @@ repeat.
 """
 
 import json
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -283,15 +284,17 @@ def _values(places: Iterable[Place], name: str) -> str:
 
 @dataclass(frozen=True)
 class RunPair:
-    """A's run and B's of one repeat; None: there is none. With `trouble` it gives no figures."""
+    """A's run and B's of one repeat; None: there is none. With `trouble` it gives no figures.
+    `apart`: of runs that were taken in turn these two were not, since one was run again later."""
 
     repeat: int
     a: Sample | None
     b: Sample | None
+    apart: bool = False
 
     @property
     def trouble(self) -> list[str]:
-        found = []
+        found = ["runs of other repeats came between A's and B's"] if self.apart else []
         for name, sample in (("A", self.a), ("B", self.b)):
             if sample is None:
                 found.append(f"{name} has no such run")
@@ -324,16 +327,27 @@ def pair_up(a: Arm, b: Arm) -> list[Paired]:
     common = [place for place in ours if place in theirs]
     if not common:
         _refuse(a, b)
+    in_turn = interleaved(a, b) is True
     return [
         Paired(
             next(iter(ours[place].values())).place,
-            tuple(
-                RunPair(repeat, ours[place].get(repeat), theirs[place].get(repeat))
-                for repeat in sorted({*ours[place], *theirs[place]})
-            ),
+            tuple(_pairs(ours[place], theirs[place], in_turn)),
         )
         for place in common
     ]
+
+
+def _pairs(
+    ours: Mapping[int, Sample], theirs: Mapping[int, Sample], in_turn: bool
+) -> Iterator[RunPair]:
+    starts = sorted(each.record.started for each in (*ours.values(), *theirs.values()))
+    for repeat in sorted({*ours, *theirs}):
+        a, b = ours.get(repeat), theirs.get(repeat)
+        apart = False
+        if in_turn and a and b:
+            first, last = sorted((a.record.started, b.record.started))
+            apart = bisect_left(starts, last) > bisect_right(starts, first)
+        yield RunPair(repeat, a, b, apart)
 
 
 def interleaved(a: Arm, b: Arm) -> bool | None:

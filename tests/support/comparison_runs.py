@@ -25,11 +25,10 @@ def step(p95: float | None = 0.1, **changes: Any) -> Step:
 
 
 def record(*steps: Step, **changes: Any) -> RunRecord:
+    """Runs of a repeat follow each other, whichever arm is made first."""
     number = next(_NUMBERS)
-    times = {
-        "started": START + timedelta(seconds=number),
-        "ended": START + timedelta(seconds=number + 2),
-    }
+    started = START + timedelta(days=steps[0].repeat if steps else 1, seconds=number)
+    times = {"started": started, "ended": started + timedelta(seconds=2)}
     testid = f"20261121T010203Z-mine-{number:04x}"
     return plain_record(*steps, **{"testid": testid, **times, **changes})
 

@@ -287,6 +287,28 @@ def test_a_side_that_is_always_first_has_no_verdict() -> None:
     assert no_verdict(*ours, pair_up(*ours), declared=False) is None
 
 
+def test_a_pair_of_which_one_was_run_again_later_is_left_out() -> None:
+    """What changed on the machine meanwhile would count as a difference."""
+    a, b = runs([0.1] * 7, "a"), runs([0.1] * 7, "b")
+    b[2].started += timedelta(days=30)
+    found = compare_arms(*arms(a, b), ComparisonQuestion("p95"))
+    assert [(each.repeat, each.reason) for each in found.left_out] == [
+        (3, "runs of other repeats came between A's and B's")
+    ]
+    # With its A it is a pair like any other.
+    a[2].started += timedelta(days=30)
+    assert compare_arms(*arms(a, b), ComparisonQuestion("p95")).left_out == []
+
+
+def test_all_of_b_after_all_of_a_is_no_interleaving() -> None:
+    """None of B's runs was valid at first; the same command tried them again the next day."""
+    a, b = runs([0.100, 0.101, 0.099, 0.102, 0.098, 0.100], "a"), runs([0.2] * 6, "b")
+    for each in b:
+        each.started += timedelta(days=30)
+    found = compare_arms(*arms(a, b), ComparisonQuestion("p95"))
+    assert (found.verdict, len(found.left_out)) == ("inconclusive", 6)
+
+
 def test_a_comparison_in_the_order_as_written_is_refused_before_any_run(tmp_path: Path) -> None:
     text = PLAN.replace("sweep: {values", "sweep: {order: as-written, values")
     source = plan(tmp_path, text)
