@@ -124,6 +124,13 @@ def _percentile(key: str) -> Callable[[Step], float | None]:
     return of
 
 
+def _mean_latency(step: Step) -> float | None:
+    """Infinite where no answer was good: without its pair such a run would flatter its side."""
+    if step.latency_mean_seconds is None and not step.good:
+        return math.inf
+    return step.latency_mean_seconds
+
+
 def _failures(step: Step) -> float | None:
     """Failed and dropped requests, of all that were due."""
     due = step.requests + step.dropped
@@ -140,9 +147,7 @@ METRICS: dict[MetricName, MetricDefinition] = {
     "p95": MetricDefinition(f"95 % {_SECONDS}", "lower", "s", _percentile("p95")),
     "p99": MetricDefinition(f"99 % {_SECONDS}", "lower", "s", _percentile("p99")),
     "p99.9": MetricDefinition(f"99.9 % {_SECONDS}", "lower", "s", _percentile("p99_9")),
-    "mean": MetricDefinition(
-        "latency of the good answers", "lower", "s", lambda step: step.latency_mean_seconds
-    ),
+    "mean": MetricDefinition("latency of the good answers", "lower", "s", _mean_latency),
     "success": MetricDefinition("share that failed or was dropped", "lower", "share", _failures),
     "throughput": MetricDefinition(
         "answers a second of the load", "higher", "1/s", lambda step: step.completed_rate

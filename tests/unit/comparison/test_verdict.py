@@ -243,6 +243,14 @@ def test_a_percentile_is_infinite_only_where_failures_reach_it() -> None:
     assert METRICS["p99"].of(unprinted) == 0.4
 
 
+def test_a_run_without_a_good_answer_is_not_left_out_of_the_mean() -> None:
+    """The six runs of B that answered at all took as long as A's."""
+    a, b = arms(runs([*SIX, 0.1, 0.1], "a"), runs([*SIX, None, None], "b"))
+    result = compare_arms(a, b, ComparisonQuestion("mean"))
+    assert (result.verdict, result.results[0].b) == ("inconclusive", "infinite")
+    assert len(result.results[0].pairs) == 8
+
+
 def test_a_failed_answer_leaves_no_pair_out() -> None:
     """One failure of 1,000 requests is at p99.9, which 999 of them reached."""
     reached = Latency(p50=0.1, p90=0.1, p95=0.1, p99=0.2, p99_9=0.3, max=0.4)
