@@ -281,7 +281,8 @@ def leaves_a_queue(step: Step, objectives: Sequence[Objective]) -> bool:
         return rises(step, objectives) and late_seconds(step) > _QUEUE_SHARE * step.seconds
     if step.late_answers is None or step.late_answers < _FEWEST_LATE:
         return False
-    loosest = max(latency, key=lambda objective: objective.limit)
+    # Of one limit the stricter percentile.
+    loosest = max(latency, key=lambda each: (each.limit, -each.allowed_share))
     spare = max(loosest.limit, _SHORT_DRAIN_SECONDS)
     due = round((step.end_rate or step.started_rate or 0) * spare)
     last = max(step.late_answers, min(step.requests, due))

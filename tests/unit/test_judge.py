@@ -310,6 +310,13 @@ def test_a_straggler_is_no_queue(late: int, objective: str, wanted: str) -> None
     assert verdict(step(drain_seconds=9, late_answers=late), objective) == wanted
 
 
+@pytest.mark.parametrize("objectives", [("p50 < 1s", "p99 < 1s"), ("p99 < 1s", "p50 < 1s")])
+def test_of_two_objectives_of_one_limit_the_stricter_says_what_a_queue_is(
+    objectives: tuple[str, ...],
+) -> None:
+    assert verdict(step(drain_seconds=9, late_answers=20), *objectives) == "fail"
+
+
 def test_a_ramp_s_queue_is_of_those_that_were_due_at_its_end() -> None:
     # From 0 to 200/s: 100/s in the mean. 12 late ones of the last 100 are too many, of 200 not.
     late: dict[str, Any] = {"drain_seconds": 9, "late_answers": 12}
