@@ -20,11 +20,13 @@ _TOTAL = "loadtest:requests:total"
 @dataclass(frozen=True)
 class Interference:
     """`runs`: requests by testid that others sent meanwhile, as far as is known to the same target.
-    `unsent`: how many more the target served than the run sent; None: it does not count them."""
+    `unsent`: how many more the target served than the run sent; None: it does not count them.
+    `unanswered`: of the run's own, in whose place it may have served those of others."""
 
     sent: int
     unsent: int | None = None
     runs: Mapping[str, int] = field(default_factory=dict)
+    unanswered: int = 0
 
     @property
     def reason(self) -> str | None:
@@ -42,9 +44,14 @@ class Interference:
 
     @property
     def warning(self) -> str | None:
-        """What shared the machine, or the network, but not the target."""
+        """What shared the machine, or the network, but as far as is known not the target."""
         if self.unsent is None or self.reason or not self._who:
             return None
+        if self._much(self.unanswered):
+            return (
+                f"{self._who} ran at the same time, perhaps on this target: "
+                f"{self.unanswered:,} requests of this run were not answered, and may hide others"
+            )
         return f"{self._who} ran at the same time, on another target"
 
     @property

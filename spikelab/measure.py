@@ -160,7 +160,9 @@ class RunFigures:
             runs = other_runs(
                 self._prometheus, record.testid, record.started, record.ended, self._plan.urls
             )
-            found = Interference(sent, None if served is None else max(0, served - sent), runs)
+            unsent = None if served is None else max(0, served - sent)
+            unanswered = sent - sum(phase.completed for phase in happened)
+            found = Interference(sent, unsent, runs, unanswered)
             if found.reason:
                 self.reasons.append(found.reason)
             if found.warning:

@@ -42,6 +42,16 @@ def test_who_did_not_load_the_lab_s_own_target_is_a_warning() -> None:
     assert Interference(100, 0).warning is None
 
 
+def test_requests_that_nobody_answered_may_hide_those_of_others() -> None:
+    """The target served 600, as many as were sent in all: 500 of 600 here, and 100 of `a`."""
+    hidden = Interference(600, 0, {"a": 100}, unanswered=100)
+    assert (hidden.warning or "").startswith("a ran at the same time, perhaps on this target: 100 ")
+    # So few hide none.
+    assert Interference(600, 0, {"a": 100}, unanswered=10).warning == (
+        "a ran at the same time, on another target"
+    )
+
+
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     """Totals as the rules record them: while a run pushes, and 10 s after."""
