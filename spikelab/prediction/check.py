@@ -410,6 +410,9 @@ def rate_text(rate: float, held: float | None, failed: float | None) -> str:
         return f"{said}: not as predicted, less than {show_rate(least)}/s failed"
     if failed is None and (held or 0.0) < least:
         return f"{said}: not reached"
+    if failed is not None and failed > most and (held or 0.0) < least:
+        # Whatever lies between: an answer that was found is narrower.
+        return f"{said}: not tested near it"
     return f"{said}: as predicted"
 
 

@@ -129,6 +129,9 @@ def test_a_searched_capacity_is_as_predicted_or_not() -> None:
     assert said(450, 470) == "not as predicted, more than 432/s passed"
     assert said(None, 360) == "not as predicted, less than 370.4/s failed"
     assert said(300, None) == "not reached"
+    # Any rate between 200/s and 800/s would do.
+    assert said(200, 800) == said(None, 800) == "not tested near it"
+    assert said(380, 800) == said(200, 420) == "as predicted"
 
 
 def test_nine_of_ten_other_targets_are_noticed_and_few_that_are_as_told() -> None:
