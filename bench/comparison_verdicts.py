@@ -7,7 +7,7 @@ No lab and no load is needed. The same seed gives the same figures.
 import math
 from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import product
@@ -19,6 +19,7 @@ from numpy.random import Generator
 from spikelab.statistics.pairs import (
     FIRST_ERROR,
     MOST_PAIRS,
+    TOTAL_ERROR,
     Answer,
     Metric,
     Pair,
@@ -108,13 +109,27 @@ def with_looks(arms: Arms, pairs: int, looks: int, random: Generator, spent: Spe
     return verdict
 
 
-def with_retries(arms: Arms, pairs: int, retries: int, random: Generator) -> Answer:
-    """A new comparison after each inconclusive one, as a job does that tries exit code 3 again."""
+def with_retries(
+    arms: Arms,
+    pairs: int,
+    retries: int,
+    random: Generator,
+    error: Callable[[int], float] = error_of,
+) -> Answer:
+    """A new comparison after each inconclusive one, as a job does that tries exit code 3 again.
+    `error`: of a comparison after so many."""
     for earlier in range(retries + 1):
-        verdict = verdict_of(arms.pairs(pairs, random), error_of(earlier))
+        verdict = verdict_of(arms.pairs(pairs, random), error(earlier))
         if verdict != "inconclusive":
             return verdict
     return "inconclusive"
+
+
+def two_sessions(between: float, within: float, pairs: int, random: Generator) -> Answer:
+    """Identical arms, each in a session of its own, as if they had been taken in turn. Deviations
+    of the logarithms: of sessions, and of the runs of one."""
+    a, b = (random.normal(0, between) + random.normal(0, within, pairs) for _ in range(2))
+    return verdict_of(list(zip(np.exp(a).tolist(), np.exp(b).tolist(), strict=True)))
 
 
 def as_advised(arms: Arms, pairs: int, random: Generator) -> Answer | None:
@@ -282,6 +297,20 @@ def _families(comparisons: int, random: Generator) -> None:
         print(f"{f'{others} variants against A':<48}{wrong / comparisons:>9.1%}", flush=True)
 
 
+def _without_a_remedy(comparisons: int, random: Generator) -> None:
+    """What the lab does not do, and why."""
+    _title("Identical arms in two sessions, 8 pairs by number")
+    found = Counter(two_sessions(0.03, 0.01, 8, random) for _ in range(comparisons))
+    _show("3 % between sessions, 1 % within", found)
+    _title("A new comparison of 6 pairs until one decides, 5 % each")
+    for noise in (0.03, 0.05, 0.1):
+        found = Counter(
+            with_retries(Arms(noise), 6, 10, random, lambda _: TOTAL_ERROR)
+            for _ in range(5 * comparisons)
+        )
+        _show(f"noise {noise:.0%}, up to 10 more", found)
+
+
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--comparisons", type=int, default=2000, help="of each row, default 2000")
@@ -292,6 +321,7 @@ def main() -> None:
         part(asked.comparisons, random)
     # Most of its comparisons decide, and do not count.
     _advised(asked.comparisons // 2, np.random.default_rng([asked.seed, 1]))
+    _without_a_remedy(asked.comparisons, np.random.default_rng([asked.seed, 2]))
 
 
 if __name__ == "__main__":
