@@ -110,6 +110,7 @@ def _k6(lab: Lab) -> list[int]:
     return [pid for pid in lab.processes() if psutil.Process(pid).name() == "k6"]
 
 
+@pytest.mark.timed
 def test_a_redirect_is_no_good_answer_and_is_not_followed(
     run_plan: RunPlan, server: Server
 ) -> None:
