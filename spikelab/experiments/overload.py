@@ -9,7 +9,7 @@ from typing import Any, Self
 from spikelab import signals
 from spikelab.console import say
 from spikelab.experiments.session import ExperimentSession
-from spikelab.judge import judge_step
+from spikelab.judge import judge_step, tightest
 from spikelab.measure import died
 from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.load import changed
@@ -131,7 +131,7 @@ def judged(record: RunRecord, asked: Load, objectives: Sequence[Objective]) -> O
     found.timed_out_share = round(timed_out / due, 4)
     found.refused_share = round((over.failures + over.dropped - timed_out) / due, 4)
     if not died(record):
-        found.outcome = _outcome(_without_rise(over, objectives), asked, found.refused_share)
+        found.outcome = _outcome(_as_overload(over, objectives), asked, found.refused_share)
     series = load_series(record.folder)
     if "recovery" in steps and series is not None:
         begun, until = steps["recovery"].started, parse_duration(asked.recovery)
@@ -139,12 +139,20 @@ def judged(record: RunRecord, asked: Load, objectives: Sequence[Objective]) -> O
     return found
 
 
-def _without_rise(over: Step, objectives: Sequence[Objective]) -> Step:
-    """An overload makes answers slower as it goes: that alone leaves nothing undecided."""
-    if over.rise is None or over.verdict != "inconclusive":
+def _as_overload(over: Step, objectives: Sequence[Objective]) -> Step:
+    """An overload makes answers slower as it goes: that alone leaves nothing undecided. Nor does a
+    driver that was late, where half of the requests waited for longer than it explains."""
+    if over.verdict != "inconclusive":
         return over
-    steady = over.model_copy(update={"rise": None})
-    return steady.model_copy(update={"verdict": judge_step(steady, objectives).verdict})
+    limit, late, median = (
+        tightest(objectives),
+        over.lateness,
+        over.latency_with_failures_seconds.p50,
+    )
+    if limit is not None and late is not None and (median is None or median > limit + late.max):
+        late = None
+    asked = over.model_copy(update={"rise": None, "lateness": late})
+    return asked.model_copy(update={"verdict": judge_step(asked, objectives).verdict})
 
 
 def _outcome(over: Step, asked: Load, refused_share: float) -> OverloadOutcome:

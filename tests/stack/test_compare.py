@@ -10,7 +10,8 @@ import pytest
 
 from tests.support.lab import Lab, wait_until
 
-# Runs as short as they can be: what is tested is the way, bench/comparisons.py has the figures.
+# Runs as short as they can be: what is tested is the way, bench/comparisons.py has the figures. Two
+# pairs more than the least: a busy machine spoils some.
 pytestmark = pytest.mark.timed
 
 PLAN = """\
@@ -25,7 +26,7 @@ phases:
 variants:
   - {name: fast}
   - {name: slow, set: {ms: 40}}
-repeats: 6
+repeats: 8
 compare: {primary: p50, metrics: [p95, success]}
 sinks: [prometheus]
 """
@@ -50,9 +51,9 @@ def answer(lab: Lab, plan: Path) -> dict[str, Any]:
     file = lab.home / "comparison.json"
     result = lab("compare", str(plan), "--json", str(file))
     assert result.returncode == 99, result.stdout + result.stderr
-    assert f"{len(before)} of 12 runs are done" in result.stderr
+    assert f"{len(before)} of 16 runs are done" in result.stderr
     assert set(before) <= set(done(lab))
-    assert len(done(lab)) == 12
+    assert len(done(lab)) == 16
     assert re.search(
         r"^worse: p50 of slow is ×[12]\.\d+ that of fast ", result.stdout, re.MULTILINE
     )
@@ -71,7 +72,7 @@ def test_a_difference_is_found_in_its_direction(lab: Lab, answer: dict[str, Any]
     assert (first["metric"], first["primary"], first["verdict"]) == ("p50", True, "worse")
     assert 1.5 < first["low"] <= first["high"] < 2.5
     assert answer["interleaved"] is True
-    assert len(first["pairs"]) + len(answer["left_out"]) == 6
+    assert len(first["pairs"]) + len(answer["left_out"]) == 8
     kept = lab.home / "results" / answer["comparison"] / "comparison.json"
     assert json.loads(kept.read_text()) == answer
 
@@ -136,13 +137,13 @@ def test_identical_arms_show_the_lab_s_own_noise(lab: Lab, plan: Path) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
     # One A/A comparison in twenty may be called a difference: only its noise is certain.
     share = r"\d+(\.\d+)? %"
-    noise = rf"^p50 +6 +{share} +{share} +(\d+|over 1,000) *$"
+    noise = rf"^p50 +[678] +{share} +{share} +(\d+|over 1,000) *$"
     assert re.search(noise, result.stdout, re.MULTILINE), result.stdout
 
 
 def test_a_comparison_that_could_not_decide_is_refused(lab: Lab, plan: Path) -> None:
     few = plan.with_name("few.yaml")
-    few.write_text(PLAN.replace("repeats: 6", "repeats: 5"))
+    few.write_text(PLAN.replace("repeats: 8", "repeats: 5"))
     before = len(lab.records())
     result = lab("compare", str(few))
     assert (result.returncode, len(result.stderr.splitlines())) == (2, 1)
@@ -152,17 +153,16 @@ def test_a_comparison_that_could_not_decide_is_refused(lab: Lab, plan: Path) -> 
 
 def test_a_planned_look_that_decides_ends_the_runs(lab: Lab, plan: Path) -> None:
     longer = plan.with_name("longer.yaml")
-    longer.write_text(PLAN.replace("repeats: 6", "repeats: 12"))
+    longer.write_text(PLAN.replace("repeats: 8", "repeats: 12"))
     before = len(lab.records())
     result = lab("compare", str(longer), "--looks", "2", "--label", "looks=2", "--json", "-")
     assert result.returncode == 99, result.stderr
     found = json.loads(result.stdout)
-    assert (found["verdict"], found["looks"], len(found["results"][0]["pairs"])) == (
-        "worse",
-        [6, 12],
-        6,
-    )
+    assert (found["verdict"], found["looks"]) == ("worse", [6, 12])
+    # A pair that a busy machine spoiled is left out, and the first look waits for another.
+    taken = len(found["results"][0]["pairs"]) + len(found["left_out"])
+    assert taken < 12
     assert found["confidence_level"] == pytest.approx(0.98)
-    assert len(lab.records()) - before == 12
+    assert len(lab.records()) - before == 2 * taken
     state = lab.home / "results" / found["a"]["experiment"] / "experiment.json"
     assert json.loads(state.read_text())["state"] == "finished"

@@ -11,7 +11,16 @@ from spikelab.experiments.overload import Load, recovery_seconds
 from spikelab.experiments.overload import judged as overload_judged
 from spikelab.measure import TARGET_DIED
 from spikelab.objectives import parse_limit, parse_objective
-from spikelab.results.run import Errors, Latency, Resources, Rise, RunRecord, Step, StepGenerator
+from spikelab.results.run import (
+    Errors,
+    Latency,
+    Lateness,
+    Resources,
+    Rise,
+    RunRecord,
+    Step,
+    StepGenerator,
+)
 from spikelab.series import Series
 from tests.support.records import START, plain_record, plain_step
 from tests.support.servers.known_capacity import Workers, fixed
@@ -174,7 +183,10 @@ _OVER = Load(capacity=400, factor=2, duration="10s", recovery="20s")
         ({"goodput": 380.0, "failures": 4100, "errors": Errors(reset=4100)}, "sheds"),
         ({"goodput": 50.0, "failures": 4100, "errors": Errors(reset=4100)}, "queues"),
         ({"goodput": 380.0, "failures": 4100, "errors": Errors(request_timeout=4100)}, "queues"),
-        ({"goodput": 380.0, "verdict": "inconclusive"}, "inconclusive"),
+        (
+            {"verdict": "inconclusive", "generator": StepGenerator(limited=True)},
+            "inconclusive",
+        ),
     ],
 )
 def test_the_outcome_of_an_overload(changes: dict[str, Any], outcome: str) -> None:
@@ -191,6 +203,25 @@ def test_a_rise_within_an_overload_leaves_nothing_undecided() -> None:
     rising = Rise(first_seconds=0.02, last_seconds=0.09)
     over = step(name="overload", rise=rising, verdict="inconclusive", why="it rises")
     assert overload_judged(record(over), _OVER, [_P95]).outcome == "holds"
+
+
+@pytest.mark.parametrize(
+    ("median_seconds", "outcome"), [(0.5, "queues"), (None, "queues"), (0.12, "inconclusive")]
+)
+def test_a_driver_that_was_late_explains_no_longer_waits(
+    median_seconds: float | None, outcome: str
+) -> None:
+    late = Lateness(p50=0.001, p99=0.03, max=0.05)
+    waited = Latency(p50=median_seconds, p95=1.0)
+    over = step(
+        name="overload",
+        lateness=late,
+        latency_with_failures_seconds=waited,
+        slow={_P95.text: 3000},
+        verdict="inconclusive",
+        why="the driver was 30 ms late at p99",
+    )
+    assert overload_judged(record(over), _OVER, [_P95]).outcome == outcome
 
 
 def series(late: list[float | None], failed: list[float]) -> Series:
