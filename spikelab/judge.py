@@ -257,8 +257,9 @@ def started_enough(step: Step) -> bool:
 
 
 def _enough(due: float, step: Step) -> float:
-    # Rounded: 98 % of a rate is rarely a number that binary has exactly.
-    enough = round(_ENOUGH * due, 6)
+    # Rounded: 98 % of a rate is rarely a number that binary has exactly. Of fewer than 50 requests
+    # one is more than 2 %, and may be that of a moment at the phase's end.
+    enough = min(round(_ENOUGH * due, 6), due - 1)
     if step.arrival == "poisson" and step.scheduled is None:
         enough -= _POISSON_DEVIATIONS * math.sqrt(due)
     return enough
@@ -284,9 +285,19 @@ def leaves_a_queue(step: Step, objectives: Sequence[Objective]) -> bool:
     # Of one limit the stricter percentile.
     loosest = max(latency, key=lambda each: (each.limit, -each.allowed_share))
     spare = max(loosest.limit, _SHORT_DRAIN_SECONDS)
-    due = round((step.end_rate or step.started_rate or 0) * spare)
-    last = max(step.late_answers, min(step.requests, due))
+    last = max(step.late_answers, round(_due_at_the_end(step, spare)))
     return judge_share(step.late_answers, last, loosest.allowed_share) == "fail"
+
+
+def _due_at_the_end(step: Step, seconds: float) -> float:
+    """How many of its requests were due in so many seconds before the end."""
+    if not step.started_rate:
+        return 0.0
+    window = step.requests / step.started_rate
+    seconds = min(seconds, window)
+    end = step.started_rate if step.end_rate is None else step.end_rate
+    # A ramp's rate changes evenly: to its end it is as far from its mean as at its beginning.
+    return seconds * (end + (step.started_rate - end) * seconds / window)
 
 
 def late_seconds(step: Step) -> float:

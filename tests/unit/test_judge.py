@@ -214,6 +214,14 @@ def test_a_generator_behind_its_own_schedule_decides_nothing() -> None:
     assert "90 of 100/s started" in found.why
 
 
+def test_one_request_that_lacks_is_no_driver_behind() -> None:
+    """Of fewer than 50 it is more than 2 %."""
+    few: dict[str, Any] = {"started_rate": 1.0, "offered_rate": 1.0, "scheduled": 10}
+    assert verdict(step(9, **few), "success >= 50%") == "pass"
+    assert "behind" in judged(step(8, **few), "success >= 50%").why
+    assert "behind" in judged(step(97, **{**few, "scheduled": 100}), "success >= 50%").why
+
+
 def test_the_count_of_a_poisson_process_is_random() -> None:
     few: dict[str, Any] = {"scheduled": None, "started_rate": 94.0}
     assert verdict(step(940, **few), "success >= 50%") == "fail"
@@ -322,6 +330,14 @@ def test_a_ramp_s_queue_is_of_those_that_were_due_at_its_end() -> None:
     late: dict[str, Any] = {"drain_seconds": 9, "late_answers": 12}
     assert verdict(step(**late), "p95 < 500ms") == "fail"
     assert verdict(step(**late, end_rate=200.0), "p95 < 500ms") == "pass"
+
+
+def test_a_ramp_to_nothing_leaves_a_queue_of_the_few_that_were_due_last() -> None:
+    # From 200/s to 0: 10 were due in the last second. 3 of these are too many, of 100 not.
+    late: dict[str, Any] = {"drain_seconds": 9, "late_answers": 3}
+    assert verdict(step(**late), "p95 < 500ms") == "pass"
+    found = judged(step(**late, end_rate=0.0), "p95 < 500ms")
+    assert [miss.kind for miss in found.missed] == ["queue"]
 
 
 def test_neighbours_that_are_delayed_together_prove_less() -> None:
