@@ -92,7 +92,7 @@ def judge_step(step: Step, objectives: Sequence[Objective]) -> Judgement:
         return Judgement("inconclusive", doubt, by_driver=True)
     if wrong := _wrong_answers(step, objectives):
         return _failed(wrong)
-    if doubt := driver_doubt(step, objectives):
+    if doubt := _cpu_doubt(step):
         return Judgement("inconclusive", doubt, by_driver=True)
     return _judge_target(step, objectives)
 
@@ -178,8 +178,10 @@ def _wrong_answers(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
 
 def driver_doubt(step: Step, objectives: Sequence[Objective]) -> str:
     """Why the step's figures may be the driver's own doing; empty where they are not."""
-    if doubt := _load_doubt(step, objectives):
-        return doubt
+    return _load_doubt(step, objectives) or _cpu_doubt(step)
+
+
+def _cpu_doubt(step: Step) -> str:
     if step.generator.limited:
         return "the driver was short of CPU"
     if step.generator.limited is None and step.lateness is None and step.dropped:
