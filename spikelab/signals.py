@@ -112,9 +112,14 @@ def per_second(series: str, selector: str = REQUEST, by: str = "driver") -> str:
     return f"sum by ({by}) ({added}) / $__interval_ms * 1000"
 
 
-def latency_histogram(window: str, by: str = " by (driver)") -> str:
-    """Good answers of a window as one histogram."""
-    return f"sum{by} (sum_over_time(loadtest:latency_seconds{{{REQUEST}}}[{window}]))"
+def latency_histogram(window: str, by: str = " by (driver)", selector: str = REQUEST) -> str:
+    """Good answers of a window as one histogram: of their response times, and of a run that has
+    none, or of one request by its name, of the drivers' own durations."""
+    waited, own = (
+        f"sum_over_time(loadtest:{name}_seconds{{{selector}}}[{window}])"
+        for name in ("response_time", "latency")
+    )
+    return f"sum{by} ({waited} or on (testid, driver) {own})"
 
 
 def _percentile(name: str, quantile: float, colour: Colour, share: str) -> Signal:
@@ -122,7 +127,7 @@ def _percentile(name: str, quantile: float, colour: Colour, share: str) -> Signa
         name=f"latency_{name.replace('.', '_')}",
         title=f"{name} ({{{{driver}}}})",
         unit=Unit.SECONDS,
-        about=f"{share} good answers were faster",
+        about=f"{share} good answers were faster, from when each was due or begun",
         colour=colour,
         query=f"histogram_quantile({quantile}, {latency_histogram('$__interval')})",
     )

@@ -169,7 +169,8 @@ def recovery_seconds(
     series: Series, begun: datetime, seconds: float, objectives: Iterable[Objective]
 ) -> float | None:
     """From `begun` until the objectives are met again, for some seconds in a row; None where that
-    was not seen within `seconds`. Latencies are those of the dashboards: by histogram."""
+    was not seen within `seconds`. Latencies are those of the dashboards: response times (a script's
+    own durations where it has none) by histogram."""
     wanted = list(objectives)
     offset = (begun - series.begun).total_seconds()
     places = [

@@ -15,6 +15,12 @@ NO_SOCKETS = "No sockets exporter: is it running beside the target?"
 NO_LAB = "Only ./lab run watches this; a run by hand has its driver's own summary"
 NO_VERDICT = "No run in the time shown: only ./lab run judges them"
 NO_FAILURE = "No request has failed in the time shown"
+# What objectives judge, and what stands for it.
+RESPONSE_TIME = (
+    "Response times: from when a request was due or begun. Of a script without the lab's library, "
+    "and of one request chosen by name, the driver's own durations (k6's http_req_duration), which "
+    "lack connecting."
+)
 FIGURE_HEIGHT = 3
 GRAPH_HEIGHT = 7
 
@@ -82,7 +88,11 @@ def _figures() -> list[tuple[Text, Signal]]:
             load.DROPPED_IN_RANGE,
         ),
         (
-            Text("p95 of good answers", "A bucket is up to 9 % wide, so is the error.", NO_RUN),
+            Text(
+                "p95 of good answers",
+                f"A bucket is up to 9 % wide, so is the error. {RESPONSE_TIME}",
+                NO_RUN,
+            ),
             load.LATENCY_P95_IN_RANGE,
         ),
     ]
@@ -114,7 +124,8 @@ def _answers() -> list[timeseries.Panel | heatmap.Panel]:
                 "How long do good answers take?",
                 "Good answers only: a failed one is counted as failed, not as fast. Each line on "
                 "the scale is ten times the one before. Steps are waiting in a queue; percentiles "
-                "further apart than usual mean that some users wait and others do not.",
+                "further apart than usual mean that some users wait and others do not. "
+                f"{RESPONSE_TIME}",
                 NO_RUN,
             ),
             [
@@ -132,7 +143,7 @@ def _answers() -> list[timeseries.Panel | heatmap.Panel]:
             Text(
                 "When were answers slow, and how many?",
                 "The stronger a cell, the more answers came at that moment after that time. Two "
-                "bands are two kinds of answers, which a percentile hides.",
+                f"bands are two kinds of answers, which a percentile hides. {RESPONSE_TIME}",
                 NO_RUN,
             ),
             load.LATENCY_DISTRIBUTION,
@@ -172,8 +183,9 @@ def _reasons() -> list[timeseries.Panel]:
             Text(
                 "How much is outside the server?",
                 "Means, for means may be subtracted and percentiles may not. The gap between "
-                "driver and server is the wait for a worker, the network and what is in between; "
-                "a gap that the wait does not explain is before Tomcat.",
+                "driver and server is the wait for a worker, connecting, the network and what is "
+                "in between; a gap that the wait does not explain is before Tomcat. "
+                f"{RESPONSE_TIME}",
                 NO_RUN,
             ),
             [load.CLIENT_MEAN, load.SERVER_MEAN, load.QUEUE_WAIT_MEAN],

@@ -4,7 +4,7 @@ from dataclasses import replace
 from functools import partial
 
 from grafana.src.signals.tomcat import increase_per_second
-from spikelab.signals import REQUEST, TARGET, Colour, Signal, Source, Unit
+from spikelab.signals import TARGET, Colour, Signal, Source, Unit, latency_histogram
 
 _EVERY = "2s"
 _PATH = "/api/v1/authz/ping"
@@ -42,7 +42,7 @@ def _server_mean() -> str:
 
 
 def _client_mean() -> str:
-    answers = f"sum(sum_over_time(loadtest:latency_seconds{{{REQUEST}}}[$__interval]))"
+    answers = latency_histogram("$__interval", "")
     return f"(histogram_sum({answers}) / (histogram_count({answers}) > 0))"
 
 
@@ -203,7 +203,7 @@ OUTSIDE_MEAN = _shown(
     "outside_mean",
     "outside the server",
     Unit.SECONDS,
-    "the driver's mean less the server's: network, accept queue, worker queue",
+    "what users waited in the mean, less the server's: connecting, network, queues",
     Colour.OTHER,
     f"clamp_min({_client_mean()} - {_server_mean()}, 0)",
 )

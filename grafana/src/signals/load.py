@@ -41,7 +41,7 @@ LATENCY_P95_IN_RANGE = Signal(
     name="latency_p95_in_range",
     title="p95",
     unit=Unit.SECONDS,
-    about="95 of 100 good answers in the time shown were faster",
+    about="95 of 100 good answers in the time shown were faster, from when each was due or begun",
     colour=Colour.P95,
     query=f"histogram_quantile(0.95, {latency_histogram('$__range', '')})",
 )
@@ -49,7 +49,7 @@ LATENCY_DISTRIBUTION = Signal(
     name="latency_distribution",
     title="good answers",
     unit=Unit.SECONDS,
-    about="good answers by the moment they came and the time they took",
+    about="good answers by the moment they came and the time their users waited",
     colour=Colour.P95,
     query=latency_histogram("$__interval", ""),
 )
@@ -113,7 +113,7 @@ CLIENT_MEAN = Signal(
     name="client_mean",
     title="driver ({{driver}})",
     unit=Unit.SECONDS,
-    about="mean time to a good answer, as the driver's users felt it",
+    about="mean time that the driver's users waited for a good answer",
     colour=Colour.P95,
     query=f"histogram_avg({latency_histogram('$__interval')})",
 )

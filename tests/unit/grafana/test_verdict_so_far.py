@@ -1,16 +1,13 @@
-"""The panel "Verdict so far": promtool evaluates its query over runs that are known."""
+"""The panel "Verdict so far": its query over runs that are known."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
-import yaml
 
 from grafana.src.signals import load
-from spikelab import paths
+from tests.support.promtool import check_query, needs_promtool
 
-PROMTOOL = paths.BIN / "promtool"
-pytestmark = pytest.mark.skipif(not PROMTOOL.is_file(), reason="promtool is not built: ./lab up")
+pytestmark = needs_promtool
 
 HOLDS, MISSED, UNDECIDED = 1, 0, 0.5
 # Of each run: what the lab says of it, from the start on; None: nothing, as of one by hand.
@@ -29,24 +26,10 @@ RUNS = {
 def test_it_never_shows_one_run_s_holding_over_another(
     tmp_path: Path, verdicts: list[int | None], shown: float | None
 ) -> None:
-    series = []
+    series = {}
     for number, verdict in enumerate(verdicts):
         labels = f'{{testid="t{number}", driver="k6"}}'
-        series.append({"series": f"loadtest:requests:total{labels}", "values": "1+10x60"})
+        series[f"loadtest:requests:total{labels}"] = "1+10x60"
         if verdict is not None:
-            series.append({"series": f"lab_slo_ok{labels}", "values": f"{verdict}x60"})
-    query = load.OBJECTIVES_MET.query
-    for variable, value in {"$testid": ".*", "$driver": ".*", "$__range": "60s"}.items():
-        query = query.replace(variable, value)
-    wanted = [] if shown is None else [{"labels": "{}", "value": shown}]
-    case = {
-        "interval": "1s",
-        "input_series": series,
-        "promql_expr_test": [{"expr": query, "eval_time": "50s", "exp_samples": wanted}],
-    }
-    file = tmp_path / "case.yml"
-    file.write_text(yaml.safe_dump({"evaluation_interval": "1s", "tests": [case]}))
-    ran = subprocess.run(
-        [PROMTOOL, "test", "rules", file], capture_output=True, text=True, check=False
-    )
-    assert ran.returncode == 0, ran.stdout + ran.stderr
+            series[f"lab_slo_ok{labels}"] = f"{verdict}x60"
+    check_query(tmp_path, load.OBJECTIVES_MET.query, series, {} if shown is None else {"{}": shown})
