@@ -16,7 +16,7 @@ from numpy.random import Generator
 from scipy.optimize import brentq
 
 from spikelab.objectives import Verdict
-from spikelab.statistics.batches import BATCHES, dependence
+from spikelab.statistics.batches import batches_of, dependence
 from spikelab.statistics.search import Capacity, Observation, Search, answer, next_rate
 from spikelab.statistics.shares import judge_share
 
@@ -61,12 +61,13 @@ class Queue:
         arrivals = arrivals[arrivals < seconds + _WARM_UP_SECONDS]
         services = random.exponential(self.service_seconds, len(arrivals)).tolist()
         free = [0.0] * self.workers
-        late, asked = [0] * BATCHES, [0] * BATCHES
+        batches = batches_of(seconds)
+        late, asked = [0] * batches, [0] * batches
         for arrival, service in zip(arrivals.tolist(), services, strict=True):
             begun = max(arrival, free[0])
             heapq.heapreplace(free, begun + service)
             if arrival >= _WARM_UP_SECONDS:
-                batch = int((arrival - _WARM_UP_SECONDS) * BATCHES / seconds)
+                batch = int((arrival - _WARM_UP_SECONDS) * batches / seconds)
                 asked[batch] += 1
                 late[batch] += begun - arrival >= self.limit_seconds
         return late, asked
@@ -110,10 +111,11 @@ def _step_verdicts(
 ) -> dict[str, Counter[Verdict]]:
     """Of independent requests, and of one queue with and without what its batches say."""
     found = {name: Counter[Verdict]() for name in ("independent", "queue", "queue, as if not")}
-    size = int(seconds * rate / BATCHES)
+    batches = batches_of(seconds)
+    size = int(seconds * rate / batches)
     for _ in range(steps):
-        late = random.binomial(size, queue.late_share(rate), BATCHES).tolist()
-        asked = [size] * BATCHES
+        late = random.binomial(size, queue.late_share(rate), batches).tolist()
+        asked = [size] * batches
         found["independent"][_by_batches(late, asked, queue.allowed)] += 1
         late, asked = queue.step(rate, seconds, random)
         found["queue"][_by_batches(late, asked, queue.allowed)] += 1

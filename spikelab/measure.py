@@ -30,8 +30,9 @@ from spikelab.results.run import (
     StepGenerator,
     Wave,
 )
+from spikelab.signals import latency_histogram
 from spikelab.stack.base import REPLICA
-from spikelab.statistics.batches import BATCHES, FEWEST_BATCHES, dependence, rise
+from spikelab.statistics.batches import FEWEST_BATCHES, batches_of, dependence, rise
 from spikelab.statistics.distribution import Distribution
 from spikelab.stores import InfluxDB, Prometheus, gaps, settle
 from spikelab.target import ConnectionCapacity, RequestTimer, TargetView, fill_resources
@@ -337,7 +338,8 @@ def fill_batches(
     as Prometheus saw it, from when all users have begun. Nothing of a spike, which has no seconds,
     of a rate that ramps, whose misses and times rise by themselves, nor of less than five seconds.
 
-    Raises LabError when Prometheus does not answer.
+    Raises LabError when Prometheus does not answer, or was away meanwhile: what it then counts at
+    its return would look like neighbours.
     """
     ramp_up = math.ceil(parse_duration(phase.ramp_up or "0s"))
     seconds = int(phase.duration_seconds) - ramp_up
@@ -347,8 +349,8 @@ def fill_batches(
     begin = math.ceil(step.started.timestamp()) + 1 + ramp_up
     batches = StepBatches(prometheus, record.testid, phase.name, begin, seconds)
     asked = batches.requests()
-    if not any(asked):
-        return
+    if step.due and (not any(asked) or gaps(prometheus, begin, begin + seconds - 1)):
+        raise LabError(f"Prometheus has not recorded all of {step.name}")
     step.dependence = {
         each.text: round(dependence(batches.misses(each), asked), 3)
         for each in plan.objectives_of(phase)
@@ -359,7 +361,8 @@ def fill_batches(
 
 class StepBatches:
     """A step's requests in batches, by Prometheus' normalised series: of one length, one after the
-    other. Locust's series name no phase where they cannot tell it."""
+    other. Series have a value each second: a batch may hold one more of them than another. Locust's
+    name no phase where they cannot tell it."""
 
     def __init__(
         self, prometheus: Prometheus, testid: str, phase: str, begin: int, seconds: int
@@ -367,8 +370,9 @@ class StepBatches:
         """`begin`: of the first batch, in epoch seconds; `seconds`: of all of them."""
         self._prometheus = prometheus
         self._selector = f'testid="{testid}", phase=~"|{phase}"'
-        self._length = max(1, seconds // BATCHES)
-        self._ends = range(begin + self._length, begin + seconds + 1, self._length)
+        count = batches_of(seconds)
+        self._length_ms = seconds * 1000 // count
+        self._ends_ms = [begin * 1000 + self._length_ms * (place + 1) for place in range(count)]
 
     def requests(self) -> list[float]:
         """That were due: answered, failed and dropped ones."""
@@ -390,18 +394,16 @@ class StepBatches:
         return values if all(values) else []
 
     def _histogram(self) -> str:
-        window = f"{{{self._selector}}}[{self._length}s]"
-        return (
-            f"(sum(sum_over_time(loadtest:response_time_seconds{window})) "
-            f"or sum(sum_over_time(loadtest:latency_seconds{window})))"
-        )
+        return latency_histogram(f"{self._length_ms}ms", "", self._selector)
 
     def _sums(self, series: str) -> list[float]:
-        return self._values(f"sum(sum_over_time({series}{{{self._selector}}}[{self._length}s]))")
+        window = f"{{{self._selector}}}[{self._length_ms}ms]"
+        return self._values(f"sum(sum_over_time({series}{window}))")
 
     def _values(self, expression: str) -> list[float]:
-        found = self._prometheus.values(expression, self._ends[0], self._ends[-1], self._length)
-        values = (found.get(end, 0.0) for end in self._ends)
+        first, last = self._ends_ms[0] / 1000, self._ends_ms[-1] / 1000
+        found = self._prometheus.values(expression, first, last, self._length_ms / 1000)
+        values = (found.get(end // 1000, 0.0) for end in self._ends_ms)
         return [value if math.isfinite(value) else 0.0 for value in values]
 
 

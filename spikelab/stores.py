@@ -139,9 +139,10 @@ class Prometheus:
         return next(iter(self.query(expression, at).values()), None)
 
     def values(
-        self, expression: str, first_seconds: int, last_seconds: int, step_seconds: int
+        self, expression: str, first_seconds: float, last_seconds: float, step_seconds: float
     ) -> dict[int, float]:
-        """Values of an expression that yields at most one series, by epoch seconds."""
+        """Values of an expression that yields at most one series, by whole epoch seconds: a step
+        is of one at least."""
         parameters = {
             "query": expression,
             "start": str(first_seconds),
@@ -197,6 +198,8 @@ _MISSED_SECONDS = 2.5
 # Prometheus takes up its targets 5 s after its own start, and scrapes each of them a moment later.
 _FIRST_BEAT_SECONDS = 10.0
 _POLL_SECONDS = 0.1
+# Prometheus answers no query with more than 11,000.
+_MOST_POINTS = 10_000
 
 Gap = tuple[float, float]
 
@@ -255,7 +258,11 @@ def gaps(prometheus: Prometheus, first_seconds: float, last_seconds: float) -> l
     Asked within five minutes after the time in question. Raises LabError.
     """
     first, last = math.floor(first_seconds), math.ceil(last_seconds)
-    return between(prometheus.values(_BEAT, first, last, 1).values(), first, last)
+    beats: list[float] = []
+    for begin in range(first, last + 1, _MOST_POINTS):
+        end = min(last, begin + _MOST_POINTS - 1)
+        beats += prometheus.values(_BEAT, begin, end, 1).values()
+    return between(beats, first, last)
 
 
 def between(beats: Iterable[float], first: int, last: int) -> list[Gap]:

@@ -9,10 +9,16 @@ from statistics import fmean
 from spikelab.statistics.shares import CONFIDENCE
 
 # As many as a step's length is divided into; with fewer than the least nothing is said.
-BATCHES = 10
+_MOST_BATCHES = 10
 FEWEST_BATCHES = 5
 # A rise that chance alone makes in one of a hundred steps.
 _CHANCE = 0.01
+
+
+def batches_of(seconds: int) -> int:
+    """Into how many of equal length a step is divided; none is shorter than a second, as a series
+    has a value each second."""
+    return min(_MOST_BATCHES, seconds)
 
 
 def dependence(misses: Sequence[float], requests: Sequence[float]) -> float:

@@ -1,15 +1,18 @@
 """Steps from what a driver said of its phases."""
 
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from spikelab.measure import build_step, fill_batches, workers_seen
+from spikelab.errors import LabError
+from spikelab.measure import StepBatches, build_step, fill_batches, workers_seen
 from spikelab.plans.model import Plan
 from spikelab.statistics.distribution import Distribution
 from spikelab.stores import Prometheus
+from tests.support.past_prometheus import BEGUN, needs_prometheus, past_prometheus
 from tests.support.records import START, plain_record, plain_step, plain_summary
 
 
@@ -93,43 +96,74 @@ def test_completed_rate_is_of_answers_before_the_window_s_end() -> None:
 
 
 class Seconds(Prometheus):
-    """One that counts the first and the last second that it is asked for: 100 requests in each,
-    of which more fail, and take longer, the later it is."""
+    """One that has recorded every second but those `away`: 100 requests in each batch, of which
+    more fail, and take longer, the later it is. `asked`: first and last second of the batches, and
+    how many."""
 
-    def __init__(self) -> None:
+    def __init__(self, requests: float = 100.0, away: range = range(0)) -> None:
         super().__init__("")
-        self.asked: set[tuple[int, int]] = set()
+        self.asked: set[tuple[float, float, int]] = set()
+        self.requests = requests
+        self.away = away
 
-    def values(self, expression: str, first: int, last: int, step: int) -> dict[int, float]:
-        self.asked.add((first - step, last))
-        ends = range(first, last + 1, step)
-        if "requests" in expression:
-            return dict.fromkeys(ends, 100.0)
-        return {end: float(place + 1) for place, end in enumerate(ends)}
+    def values(self, expression: str, first: float, last: float, step: float) -> dict[int, float]:
+        ends = [round(first + place * step, 3) for place in range(round((last - first) / step) + 1)]
+        if "sockets" in expression:
+            return {int(end): end for end in ends if int(end - START.timestamp()) not in self.away}
+        self.asked.add((first - step, last, len(ends)))
+        if "requests" in expression or not self.requests:
+            return dict.fromkeys(map(int, ends), self.requests)
+        return {int(end): float(place + 1) for place, end in enumerate(ends)}
 
 
 @pytest.mark.parametrize(
     ("script", "phase", "asked"),
     [
-        ("steady", {}, {(1, 11)}),
-        ("steady", {"kind": "users", "value": 10}, {(1, 11)}),
+        ("steady", {}, (1, 11, 10)),
+        ("steady", {"kind": "users", "value": 10}, (1, 11, 10)),
+        # Ten as in the simulations, whatever the length; of a short step one a second.
+        ("steady", {"duration": "19s"}, (1, 20, 10)),
+        ("steady", {"duration": "25s"}, (1, 26, 10)),
+        ("steady", {"duration": "7s"}, (1, 8, 7)),
+        ("steady", {"duration": "4s"}, None),
         # Load that rises by itself shows neither neighbours nor a target that becomes slower.
-        ("steady", {"kind": "users", "value": 10, "ramp_up": "4s"}, {(5, 11)}),
-        ("steady", {"kind": "users", "value": 10, "ramp_up": "6s"}, set()),
-        ("ramp", {}, set()),
-        ("spike", {"kind": "users", "value": 10}, set()),
+        ("steady", {"kind": "users", "value": 10, "ramp_up": "4s"}, (5, 11, 6)),
+        ("steady", {"kind": "users", "value": 10, "ramp_up": "6s"}, None),
+        ("ramp", {}, None),
+        ("spike", {"kind": "users", "value": 10}, None),
     ],
 )
 def test_batches_are_of_the_time_in_which_the_load_is_even(
-    script: str, phase: dict[str, Any], asked: set[tuple[int, int]]
+    script: str, phase: dict[str, Any], asked: tuple[int, int, int] | None
 ) -> None:
     one = plan(script, **phase)
     step, store = plain_step(), Seconds()
     fill_batches(step, one.phases[0], one, plain_record(), store)
-    begun = int(START.timestamp())
-    assert store.asked == {(begun + first, begun + last) for first, last in asked}
+    begun = START.timestamp()
+    found = {(round(first - begun, 3), last - begun, count) for first, last, count in store.asked}
+    assert found == ({asked} if asked else set())
     assert (step.rise is not None) == bool(asked)
     assert bool(step.dependence) == bool(asked)
+
+
+@pytest.mark.parametrize("store", [Seconds(away=range(3, 7)), Seconds(requests=0.0)])
+def test_a_step_that_prometheus_did_not_see_whole_has_no_batches(store: Seconds) -> None:
+    """What it counts at its return came seconds before: whoever calls says what is missing."""
+    one, step = plan(), plain_step()
+    with pytest.raises(LabError, match="not recorded all of steady"):
+        fill_batches(step, one.phases[0], one, plain_record(), store)
+    assert (step.dependence, step.rise) == ({}, None)
+
+
+@needs_prometheus
+def test_each_second_is_in_one_batch(tmp_path: Path) -> None:
+    series = 'loadtest:requests:rate{testid="t", driver="k6", phase="one", name="/"}'
+    with past_prometheus(tmp_path, range(60), {series: lambda second: 2.0**second}) as store:
+        for seconds in (5, 10, 15, 19, 25):
+            begin = int(BEGUN.timestamp()) + 3
+            found = StepBatches(store, "t", "one", begin, seconds).requests()
+            assert len(found) == min(10, seconds)
+            assert sum(found) == sum(2.0**second for second in range(4, 4 + seconds))
 
 
 def test_late_answers_do_not_look_like_more_workers() -> None:

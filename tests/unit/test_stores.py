@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from spikelab.measure import waves
-from spikelab.stores import between, inside
+from spikelab.stores import Prometheus, between, gaps, inside
 
 
 @pytest.mark.parametrize(
@@ -24,6 +24,18 @@ def test_gaps_lie_between_beats(
     beats: Sequence[float], expected: list[tuple[float, float]]
 ) -> None:
     assert between(beats, 100, 105) == expected
+
+
+class Beats(Prometheus):
+    """One that has every beat and, as Prometheus does, answers with 11,000 points at most."""
+
+    def values(self, expression: str, first: float, last: float, step: float) -> dict[int, float]:
+        assert (last - first) / step < 11_000
+        return {second: float(second) for second in range(int(first), int(last) + 1)}
+
+
+def test_gaps_of_a_run_of_hours_are_found() -> None:
+    assert gaps(Beats(""), 100, 100 + 8 * 3600) == []
 
 
 def test_a_step_is_unknown_when_all_of_it_lies_in_a_gap() -> None:
