@@ -4,7 +4,7 @@ A step is made from the summary of one phase, so several drivers' figures would 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,6 +23,7 @@ from spikelab.objectives import QUANTILES, Objective
 from spikelab.plans.model import Phase, Plan
 from spikelab.results.run import (
     Latency,
+    LatencyBasis,
     Prediction,
     Rise,
     RunRecord,
@@ -102,6 +103,7 @@ class RunFigures:
         ]
         cell = self._run.cell
         self._happened = sorted(happened, key=lambda summary: summary.begun)
+        self._record.latency_basis = latency_basis(happened)
         assert self._record.ended is not None
         settle(self._prometheus, self._record.ended)
         for phase, summary in zip(self._plan.phases, happened, strict=True):
@@ -306,6 +308,12 @@ def build_step(
         "slo": plan.slo if phase.slo is None else phase.slo,
     }
     return Step(**{**counted, **measured, **asked}, verdict="inconclusive")
+
+
+def latency_basis(happened: Iterable[PhaseSummary]) -> LatencyBasis:
+    """Locust's own times, where a script of the user's sent requests without the lab's library."""
+    own = any(each.latency.count and each.latency_parts_seconds is None for each in happened)
+    return "request" if own else "response time"
 
 
 def percentiles(latency: Distribution, of: int | None = None) -> Latency:

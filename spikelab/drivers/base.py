@@ -101,9 +101,11 @@ class PhaseSummary(BaseModel):
 
     `requests` begun, `completed` answers of any kind, `failures` those without a good answer.
     `begun`: when the phase's event begins. `started`, `ended`: first start and last answer; where
-    nothing was started both are `begun`. `latency`: of good answers, as are its mean and its parts.
+    nothing was started both are `begun`. `latency`: of good answers, as are its mean and its parts,
+    which are None where some are of requests that a script sent without the lab's library.
     `completed_in_window`: answers of any kind before the end of the phase (and its jitter); None of
     a spike. `slow`, `late_answers`, `lateness`: as in `results.run.Step`.
+    `http_req_duration_seconds`: k6's own.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -114,7 +116,7 @@ class PhaseSummary(BaseModel):
     ended: datetime
     requests: int
     completed: int
-    completed_in_window: int | None = None
+    completed_in_window: int | None
     failures: int
     dropped: int
     errors: Errors
@@ -122,11 +124,11 @@ class PhaseSummary(BaseModel):
     late_answers: int | None
     latency: Distribution
     latency_mean_seconds: float | None
-    latency_parts_seconds: LatencyParts | None = None
-    http_req_duration_seconds: Latency | None = None
-    lateness: Lateness | None = None
+    latency_parts_seconds: LatencyParts | None
+    lateness: Lateness | None
     start_spread_seconds: float | None
     response_bytes_mean: float | None
+    http_req_duration_seconds: Latency | None = None
 
 
 class Driver(Protocol):

@@ -275,8 +275,6 @@ def observations(steps: Sequence[CapacityStep]) -> list[Observation]:
 
 # Of what was started, but for one request.
 _ANSWERED = 0.99
-# A record of schema 1 has no figure of what its guards saw.
-_OLD_BASES = ("http_req_duration", "request")
 
 
 def judged(
@@ -292,7 +290,7 @@ def judged(
             testid=record.testid, value=value, verdict="fail", missed=missed, why=TARGET_DIED
         )
     step = record.steps[-1]
-    judgement = _judgement(record, step, objectives, limits)
+    judgement = _judgement(step, objectives, limits)
     return CapacityStep(
         testid=record.testid,
         value=value,
@@ -307,10 +305,9 @@ def judged(
     )
 
 
-def _judgement(
-    record: RunRecord, step: Step, objectives: Sequence[Objective], limits: Sequence[Limit]
-) -> Judgement:
-    if record.latency_basis in _OLD_BASES and step.verdict == "inconclusive":
+def _judgement(step: Step, objectives: Sequence[Objective], limits: Sequence[Limit]) -> Judgement:
+    # Of schema 1, which has no figure of what its guards saw, and no reason.
+    if step.verdict == "inconclusive" and not step.why:
         return Judgement("inconclusive", "the driver was the limit", by_driver=True)
     uncounted = [o.text for o in objectives if o.key != "success" and o.text not in step.slow]
     if uncounted:

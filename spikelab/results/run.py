@@ -26,7 +26,8 @@ ConnectionPolicy = Literal["keep-alive", "close"]
 Arrival = Literal["constant", "poisson"]
 # What a record's latencies are. "response time": from the moment a request was due (open loop) or
 # begun (closed loop, spike) to its last byte. "http_req_duration": k6's own, of its last hop,
-# without connecting. "request": Locust's own. "report": what another tool printed.
+# without connecting. "request": Locust's own, also of some requests only. "report": what another
+# tool printed.
 LatencyBasis = Literal["response time", "http_req_duration", "request", "report"]
 ERROR_CLASSES = (
     "dial_timeout",

@@ -8,8 +8,9 @@ import pytest
 from pydantic import ValidationError
 
 from spikelab.errors import LabError
-from spikelab.measure import StepBatches, build_step, fill_batches, workers_seen
+from spikelab.measure import StepBatches, build_step, fill_batches, latency_basis, workers_seen
 from spikelab.plans.model import Plan
+from spikelab.results.run import LatencyParts
 from spikelab.statistics.distribution import Distribution
 from spikelab.stores import Prometheus
 from tests.support.past_prometheus import BEGUN, needs_prometheus, past_prometheus
@@ -93,6 +94,13 @@ def test_completed_rate_is_of_answers_before_the_window_s_end() -> None:
     step = build_step(one.phases[0], happened, one, None, 1)
     assert step.completed_rate == 99.9
     assert step.achieved_rate == pytest.approx(1000 / 12.9, abs=0.001)
+
+
+def test_times_of_requests_that_a_script_sent_by_itself_are_the_driver_s_own() -> None:
+    good, parts = Distribution.of([0.1, 0.2]), LatencyParts(waiting=0.15)
+    timed = plain_summary(latency=good, latency_parts_seconds=parts)
+    assert latency_basis([timed, plain_summary()]) == "response time"
+    assert latency_basis([timed, plain_summary(latency=good)]) == "request"
 
 
 class Seconds(Prometheus):
