@@ -131,7 +131,9 @@ def judged(record: RunRecord, asked: Load, objectives: Sequence[Objective]) -> O
     found.timed_out_share = round(timed_out / due, 4)
     found.refused_share = round((over.failures + over.dropped - timed_out) / due, 4)
     if not died(record):
-        found.outcome = _outcome(_as_overload(over, objectives), asked, found.refused_share)
+        over = _as_overload(over, objectives)
+        found.outcome = _outcome(over, asked, found.refused_share)
+        found.why = over.why if found.outcome == "inconclusive" else ""
     series = load_series(record.folder)
     if "recovery" in steps and series is not None:
         begun, until = steps["recovery"].started, parse_duration(asked.recovery)
@@ -152,7 +154,9 @@ def _as_overload(over: Step, objectives: Sequence[Objective]) -> Step:
     if limit is not None and late is not None and (median is None or median > limit + late.max):
         late = None
     asked = over.model_copy(update={"rise": None, "lateness": late})
-    return asked.model_copy(update={"verdict": judge_step(asked, objectives).verdict})
+    found = judge_step(asked, objectives)
+    asked.verdict, asked.why = found.verdict, found.why
+    return asked
 
 
 def _outcome(over: Step, asked: Load, refused_share: float) -> OverloadOutcome:

@@ -122,10 +122,11 @@ class OverloadAnswer(Part):
 
     `sheds`: good answers go on near the capacity and the rest is refused at once. `queues`: answers
     come later and later, or time out. `crashes`: it died. `holds`: it met the SLO even so.
-    `inconclusive`: the driver was the limit.
+    `inconclusive`: its step has no verdict, and `why`.
     """
 
     outcome: OverloadOutcome
+    why: Annotated[str, Field(description="nothing was decided")] = ""
     testid: str
     factor: float
     rate: Annotated[float, Field(description="of the overload, a second")]
@@ -149,7 +150,7 @@ class OverloadAnswer(Part):
     def __str__(self) -> str:
         does = f"it {self.outcome}"
         if self.outcome == "inconclusive":
-            does = "the driver was the limit"
+            does = "nothing is decided" + (f" ({self.why})" if self.why else "")
         text = f"at {self.factor:g} × that ({self.rate:,.4g}/s) {does}"
         if self.goodput is not None:
             text += f": {self.goodput:,.0f}/s good within the SLO"

@@ -152,8 +152,8 @@ class Step(Part):
     scheduled: Annotated[
         Count | None,
         Field(
-            description="requests that the driver's own schedule begins; null where users wait for "
-            "the target before they begin the next one"
+            description="requests that k6's schedule begins; null of Locust, where users wait for "
+            "the target before they begin the next one, and where requests come by chance"
         ),
     ] = None
     started_rate: Annotated[
