@@ -41,12 +41,16 @@ def exit_code(records: Iterable[RunRecord]) -> int:
 
 
 def show_results(records: Sequence[RunRecord]) -> None:
-    """One column a run, so that several stand side by side; before it each run's phases."""
+    """One column a run, so that several stand side by side; before it each run's phases, after it
+    the parts of the response time."""
     for record in records:
         if len(record.steps) > 1:
             out.print(f"{run_tables.name_in_result(record)}:")
             print_table(run_tables.phases(record.steps))
     print_table(run_tables.result(records))
+    if parts := run_tables.parts(records):
+        out.print(f"{parts.title}, means:")
+        print_table(parts)
 
 
 def show_runs(records: Sequence[RunRecord]) -> None:

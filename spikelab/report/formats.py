@@ -123,6 +123,11 @@ def _added(of: Callable[[Step], float | None]) -> _Column:
     return lambda record, totals: of(record.steps[0]) if len(record.steps) == 1 else None
 
 
+def _lateness(record: RunRecord) -> float | None:
+    """Of the driver at p99, at its worst step."""
+    return max((step.lateness.p99 for step in record.steps if step.lateness), default=None)
+
+
 COLUMNS: dict[str, _Column] = {
     "time": lambda record, totals: record.started.isoformat(timespec="seconds"),
     "run": lambda record, totals: record.testid,
@@ -152,6 +157,10 @@ COLUMNS: dict[str, _Column] = {
     "latency_max_seconds": _latency("max"),
     "latency_mean_seconds": _mean(lambda step: step.latency_mean_seconds),
     "driver_cpu_cores": lambda record, totals: record.generator.cpu,
+    # New ones come last: rows are added to files that have a header.
+    "completed_rate": _added(lambda step: step.completed_rate),
+    "latency_basis": lambda record, totals: record.latency_basis,
+    "lateness_p99_seconds": lambda record, totals: _lateness(record),
 }
 
 

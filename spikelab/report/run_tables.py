@@ -15,7 +15,14 @@ from spikelab.prediction.check import (
 from spikelab.report.steps import missed, name_of_run, name_of_step, undecided
 from spikelab.report.tables import Column, Marked, Table, number, table, text
 from spikelab.report.target_tables import differences
-from spikelab.results.run import Latency, LatencyBasis, RunRecord, Step, Totals
+from spikelab.results.run import (
+    Latency,
+    LatencyBasis,
+    LatencyParts,
+    RunRecord,
+    Step,
+    Totals,
+)
 from spikelab.units import (
     MISSING,
     show_cores,
@@ -41,7 +48,7 @@ def _percentile(key: str) -> Column[Any]:
 
 
 # Of a step, of a run's totals or of a step of a search: whatever has the figure. Rates are per
-# second, latencies those of good answers.
+# second, latencies those of good answers, the driver's lateness at its 99th percentile.
 _FIGURES: dict[str, Column[Any]] = {
     column.name: column
     for column in (
@@ -57,6 +64,12 @@ _FIGURES: dict[str, Column[Any]] = {
         number("mean", lambda of: show_seconds(of.latency_mean_seconds)),
         number("outside", lambda of: show_percent(of.outside_server_share)),
         number("drain", lambda of: show_seconds(of.drain_seconds)),
+        Column(
+            "driver late",
+            lambda of: show_seconds(of.lateness.p99) if of.lateness else MISSING,
+            number=True,
+            optional=True,
+        ),
         number("driver CPU", lambda of: show_cores(of.generator.cpu)),
         text("verdict", lambda of: of.verdict),
     )
@@ -99,6 +112,7 @@ def name_in_result(record: RunRecord) -> str:
 
 
 _BASES: dict[LatencyBasis, str] = {
+    "response time": "response time, from when a request was due or begun",
     "http_req_duration": "k6's http_req_duration, without connecting",
     "request": "the request's own time, from its beginning",
     "report": "as the report has it",
@@ -109,8 +123,8 @@ def _lines(record: RunRecord) -> dict[str, str]:
     lines: dict[str, str] = {}
     if len(record.steps) == 1:
         lines.update(_step_lines(record.steps[0]))
-        if record.latency_basis != "response time":
-            lines["latency is"] = _BASES[record.latency_basis]
+    if record.latency_basis != "response time":
+        lines["latency is"] = _BASES[record.latency_basis]
     if waited := _waited(record):
         lines["worker-queue wait"] = waited
     held = record.connections
@@ -226,9 +240,33 @@ def phases(steps: Sequence[Step]) -> Table:
         *figures("requests", "failed", "dropped", "offered/s", "started/s"),
         *figures("p50", "p99", "max", "mean", "outside"),
         *map(_component_cpu, seen),
-        *figures("driver CPU", "verdict"),
+        *figures("driver late", "driver CPU", "verdict"),
     ]
     return table("Phases", columns, steps)
+
+
+def parts(records: Sequence[RunRecord]) -> Table | None:
+    """Of what the mean response time of each step consists; None where no step has parts. A part
+    that none of them has is left out."""
+    pairs = [(run, step) for run in records for step in run.steps if step.latency_parts_seconds]
+    if not pairs:
+        return None
+    columns = [
+        text("step", lambda pair: name_of_step(*pair)),
+        *map(_part, LatencyParts.model_fields),
+        _of_the_step(_FIGURES["mean"]),
+    ]
+    note = "Means of good answers: the parts add up to the last column. – is not known."
+    return table("Parts of the response time", columns, pairs, note, MOST_ROWS)
+
+
+def _part(name: str) -> Column[tuple[RunRecord, Step]]:
+    def cell(pair: tuple[RunRecord, Step]) -> str:
+        seconds = getattr(pair[1].latency_parts_seconds, name)
+        return "0" if seconds == 0 else show_seconds(seconds)
+
+    head = "TLS" if name == "tls" else name.replace("_", " ")
+    return Column(head, cell, number=True, optional=True)
 
 
 def _component_cpu(name: str) -> Column[Step]:
@@ -262,10 +300,13 @@ def one_run(record: RunRecord) -> list[Table]:
     """A run's figures in short: its steps, and the server's side."""
     columns = [
         text("step", lambda step: step.name),
-        *figures("requests", "started/s", "success", "p50", "p95", "p99", "max", "verdict"),
+        *figures("requests", "started/s", "success", "p50", "p95", "p99", "max"),
+        *figures("driver late", "verdict"),
         text("why", _why),
     ]
-    tables = [table("Steps", columns, record.steps)]
+    tables = [table("Steps", columns, record.steps, f"Latency is {_BASES[record.latency_basis]}.")]
+    if its_parts := parts([record]):
+        tables.append(its_parts)
     if server := _server(record):
         tables.append(Table("At the target", ("", ""), server))
     if predicted := _predicted_and_measured(record):
@@ -392,7 +433,8 @@ def raw(records: Sequence[RunRecord]) -> Table:
     repeats = any(step.repeat > 1 for _, step in pairs)
     shown = figures("offered/s", "started/s", "achieved/s", "goodput/s")
     shown += figures("requests", "failed", "dropped", "success")
-    shown += figures("p50", "p90", "p95", "p99", "p99.9", "max", "drain", "driver CPU")
+    shown += figures("p50", "p90", "p95", "p99", "p99.9", "max", "drain")
+    shown += figures("driver late", "driver CPU")
     columns = [
         text("run", lambda pair: pair[0].testid),
         text("step", lambda pair: name_of_step(*pair)),
@@ -400,7 +442,11 @@ def raw(records: Sequence[RunRecord]) -> Table:
         text("verdict", lambda pair: pair[1].verdict if pair[0].valid else "invalid"),
         *map(_of_the_step, shown),
     ]
-    note = "Latencies are of good answers. Rates are per second, CPU is in cores."
+    bases = "; ".join(dict.fromkeys(_BASES[record.latency_basis] for record in records))
+    note = (
+        f"Latencies are of good answers ({bases}), the driver was late by so much at p99. Rates "
+        "are per second, CPU is in cores."
+    )
     if len(pairs) > MOST_ROWS:
         note += f" The first {MOST_ROWS} of {len(pairs):,} steps; --format csv has all."
     return table("Raw numbers", columns, pairs, note, MOST_ROWS)

@@ -1,5 +1,6 @@
 """A figure reads the same on the console and in a report: missing, rounded or infinite."""
 
+import csv
 import re
 from collections.abc import Callable
 from io import StringIO
@@ -17,7 +18,7 @@ from spikelab.report.formats import rendered
 from spikelab.report.tables import Column, Marked, Table, number, print_table, table, text
 from spikelab.results.comparison import ComparisonRecord, Noise, PairFigures, Result, Side
 from spikelab.results.lookup import find
-from spikelab.results.run import Errors, Latency, RunRecord, now
+from spikelab.results.run import Errors, Latency, LatencyParts, Lateness, RunRecord, now
 from tests.support.records import plain_record, plain_step
 
 
@@ -125,6 +126,61 @@ def test_rates_and_shares_are_rounded_alike() -> None:
     assert row(console, "100")[1:4] == ["1,235", "850", "99.996 %"]
     report = rendered(find(record.testid), "md")
     assert row(report, step.name)[2:4] == ["1,235", "99.996 %"]
+
+
+def late_and_early() -> RunRecord:
+    """A run of two steps, of whose second nobody knows how late the driver began requests."""
+    known = {"waiting_for_connection": 0.0, "connecting": 0.0003, "tls": 0.0, "sending": 0.0001}
+    shares = {**known, "waiting": 0.02, "receiving": 0.0006}
+    steps = [
+        plain_step(
+            name=name,
+            phase=name,
+            latency_mean_seconds=0.025,
+            latency_parts_seconds=LatencyParts(**shares, lateness=lateness),
+            lateness=Lateness(p50=0.0001, p99=p99, max=0.1),
+        )
+        for name, lateness, p99 in (("low", 0.004, 0.0012), ("high", None, 0.0034))
+    ]
+    record = plain_record(*steps, testid="20261121T010203Z-parts-0a1b")
+    record.save()
+    return record
+
+
+def test_steps_show_how_late_the_driver_was_and_of_what_response_times_consist() -> None:
+    record = late_and_early()
+    console = printed(lambda: output.show_results([record]))
+    report = rendered(find(record.testid), "md")
+    high = ["high", "–", "300 µs", "100 µs", "20 ms", "600 µs", "25 ms"]
+    for page in (console, report):
+        found = [cells for line in page.splitlines() if (cells := words_of(line))[:1] == ["high"]]
+        assert high in found
+        assert any("3.4 ms" in cells for cells in found)
+    assert "Latency is response time, from when a request was due or begun." in report
+    # No user waited for a connection, and there was no TLS.
+    heads = ["lateness", "connecting", "sending", "waiting", "receiving", "mean"]
+    assert row(report, "step")[-1] == "why"
+    assert ["step", *heads] in [words_of(line) for line in report.splitlines()]
+
+
+def test_a_run_without_response_times_says_what_its_latencies_are() -> None:
+    record = late_and_early()
+    record.latency_basis = "request"
+    record.save()
+    console = printed(lambda: output.show_results([record]))
+    for page in (console, rendered(find(record.testid), "md")):
+        assert "the request's own time, from its beginning" in page
+
+
+def test_the_csv_has_the_driver_s_lateness_and_the_basis() -> None:
+    record = late_and_early()
+    found = next(csv.DictReader(StringIO(rendered(find(record.testid), "csv"))))
+    assert (found["lateness_p99_seconds"], found["latency_basis"]) == ("0.0034", "response time")
+    assert found["completed_rate"] == ""
+    record.steps = [plain_step(completed_rate=99.5)]
+    record.save()
+    found = next(csv.DictReader(StringIO(rendered(find(record.testid), "csv"))))
+    assert (found["lateness_p99_seconds"], found["completed_rate"]) == ("", "99.5")
 
 
 def test_a_verdict_has_its_colour_but_its_reason_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
