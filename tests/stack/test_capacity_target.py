@@ -32,7 +32,7 @@ def test_a_bounded_queue_sheds_an_overload(lab: Lab) -> None:
     only = [f"--set={name}=320" for name in ("first", "lowest", "highest")]
     answer = search(
         lab,
-        *("capacity", "--preset", "brief", *only, "--set", "recovery=12s"),
+        *("capacity", "--preset", "brief", *only, "--set", "recovery=12s", "--set", "warm_up=4s"),
         *("--target-set", "TOMCAT_MAX_QUEUE_CAPACITY=20"),
         exit_code=3,
     )

@@ -235,9 +235,9 @@ def test_the_count_of_a_poisson_process_is_random() -> None:
 @pytest.mark.parametrize(
     ("p99", "objective", "wanted"),
     [
-        (0.024, "p99 < 250ms", "pass"),
-        (0.026, "p99 < 250ms", "inconclusive"),
-        (0.026, "p99 < 2s", "pass"),
+        (0.049, "p99 < 250ms", "pass"),
+        (0.051, "p99 < 250ms", "inconclusive"),
+        (0.051, "p99 < 2s", "pass"),
         # What any machine at work is, whatever the limit.
         (0.005, "p95 < 1s", "pass"),
         (5.0, "success >= 99%", "pass"),
