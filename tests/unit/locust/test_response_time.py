@@ -11,6 +11,10 @@ from typing import Any
 import psutil
 import pytest
 
+from spikelab import paths
+from spikelab.drivers.locust import Locust
+from spikelab.measure import latency_basis
+from spikelab.plans.model import Phase
 from tests.support.http_server import Server
 from tests.support.locust_scripts import LONGEST_SECONDS, HasUrl, plan_file, run, start
 from tests.support.tls_server import slow_handshakes
@@ -143,3 +147,44 @@ def test_a_redirect_is_an_answer_and_not_followed(
     assert phase["requests"] == phase["completed"] == len(server.requests) > 20
     assert phase["errors"]["other"] == phase["failures"] == (0 if good else phase["requests"])
     assert phase["bodies"] == ([] if good else ["302: hello"])
+
+
+# Each of its users sends a second request without `send`.
+_BY_ITSELF = """
+from locust import task
+
+from lib.session import begin
+from lib.shape import PlanShape
+from lib.user import LabUser
+
+SESSION = begin("hello")
+
+
+class Both(LabUser):
+    session = SESSION
+
+    @task
+    def both(self):
+        self.send()
+        self.client.get("/own")
+
+
+class Phases(PlanShape):
+    session = SESSION
+"""
+
+
+def test_a_request_that_a_script_sends_by_itself_takes_the_parts_away(
+    tmp_path: Path, server: Server
+) -> None:
+    """The lab then calls the run's latencies Locust's own."""
+    script = tmp_path / "both.py"
+    script.write_text(_BY_ITSELF)
+    plan = plan_file(tmp_path, server, [{**RATE, "duration": "2s"}], "/hello")
+    code, said = run(server, str(script), [], LAB_PLAN=plan, PYTHONPATH=str(paths.LOCUST))
+    assert code == 0, said
+    (tmp_path / "summary.json").rename(tmp_path / Locust.summary_file)
+    (phase,) = Locust().read_summary(tmp_path, [Phase.model_validate(RATE)])
+    assert phase.latency.count > 40
+    assert phase.latency_parts_seconds is None
+    assert latency_basis([phase]) == "request"
