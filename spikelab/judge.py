@@ -34,10 +34,8 @@ _POISSON_DEVIATIONS = 3.0
 # for what any machine at work is.
 _LATE_SHARE_OF_LIMIT = 0.2
 _LATE_SECONDS = 0.005
-# Beyond its 99th percentile, up to this share of the requests were made slow by a driver that was
-# late for more than so much of the limit.
-_LATER_SHARE_OF_REQUESTS = 0.01
-_LATER_SHARE_OF_LIMIT = 0.5
+# A driver that was late for more than this share of a limit, were it once, may have made a backlog.
+_BACKLOG_SHARE_OF_LIMIT = 0.5
 # One answer that is late is a straggler, not a queue.
 _FEWEST_LATE = 2
 # A drain that short is the last answers' own time.
@@ -121,10 +119,7 @@ def judge_objective(step: Step, objective: Objective) -> Verdict:
         return judge_count(missed, step.due, allowed, objective.below)
     dependence = step.dependence.get(objective.text, 1.0)
     verdict = judge_share(missed, step.due, allowed, dependence)
-    if verdict != "fail" or not (spared := _late_by_driver(step, objective)):
-        return verdict
-    without = judge_share(missed - spared, step.due, allowed, dependence)
-    return "fail" if without == "fail" else "inconclusive"
+    return "inconclusive" if verdict == "fail" and _late_by_driver(step, objective) else verdict
 
 
 def missed_by(step: Step, objectives: Sequence[Objective]) -> list[Miss]:
@@ -193,13 +188,17 @@ def _failed(missed: Sequence[Miss]) -> Judgement:
     return Judgement("fail", ", ".join(each.text for each in missed), tuple(missed))
 
 
-def _late_by_driver(step: Step, objective: Objective) -> float:
-    """How many slow answers may be slow because the driver was late with them, at most."""
+def _late_by_driver(step: Step, objective: Objective) -> bool:
+    """Whether slow answers may be the driver's doing: behind one queue, requests that begin late by
+    no more than so much are answered late by no more."""
     if objective.key == "success" or step.lateness is None:
-        return 0
-    if step.lateness.max <= _LATER_SHARE_OF_LIMIT * objective.limit:
-        return 0
-    return min(step.slow[objective.text], _LATER_SHARE_OF_REQUESTS * step.due)
+        return False
+    late = step.lateness.max
+    if late <= _BACKLOG_SHARE_OF_LIMIT * objective.limit:
+        return False
+    waited: float | None = getattr(step.latency_with_failures_seconds, objective.key)
+    # None: so many failed that it is infinite.
+    return waited is not None and waited <= objective.limit + late
 
 
 def _unsure(step: Step, objective: Objective) -> str:
