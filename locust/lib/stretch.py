@@ -22,6 +22,8 @@ class Stretch:
     spread_seconds: float = 0.0
     body_bytes: int | None = None
     poisson: bool = False  # the period is the mean of times between starts that are chance
+    # A request has waited since it was due; in a closed loop since its user was free as well.
+    open_loop: bool = False
     duration_seconds: float = math.inf
     # Seconds since 1970 by the master's clock.
     ends_at: float = math.inf
@@ -40,6 +42,7 @@ class Stretch:
             _BATCH_SECONDS if phase.ramp_up_seconds else period,
             phase.body_bytes,
             phase.poisson,
+            phase.kind == "rate",
             phase.duration_seconds,
             ends_at,
             # Users have no times at which requests are due.

@@ -7,7 +7,7 @@ import time
 from contextvars import ContextVar
 
 PARTS = (
-    "lateness",  # of the driver, or of the user that still waited for its previous answer
+    "lateness",  # of the driver; of a rate also of the user that waited for its previous answer
     "waiting_for_connection",  # with looking up the name
     "connecting",
     "tls",

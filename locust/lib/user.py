@@ -92,7 +92,7 @@ class LabUser(FastHttpUser):
         plan, stretch = self.session.plan, context["stretch"]
         path = path or plan.path
         due, start = pace or (time.perf_counter(), None)
-        timing = Timing(due)
+        timing = Timing(due if stretch.open_loop or start is None else start)
         timing.begin()
         # What the previous answer held up is the target's doing.
         late = None if start is None else max(0.0, timing.until - start)
