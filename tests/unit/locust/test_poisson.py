@@ -1,7 +1,6 @@
 """Locust's arrivals by chance are a Poisson process: counted where they arrive."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -17,13 +16,6 @@ RATE, SECONDS = 50, 20
 # A right process fails one such test of a thousand; a driver on a busy machine is late by some ms,
 # where the mean gap is 20.
 UNLIKELY = 0.001
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    one = Server()
-    yield one
-    one.close()
 
 
 @pytest.mark.parametrize("processes", [[], ["--processes=2"]])

@@ -3,7 +3,6 @@
 import itertools
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -20,13 +19,6 @@ from tests.support.locust_scripts import LONGEST_SECONDS, HasUrl, plan_file, run
 from tests.support.tls_server import slow_handshakes
 
 pytestmark = pytest.mark.timed
-
-
-@pytest.fixture
-def server() -> Iterator[Server]:
-    one = Server()
-    yield one
-    one.close()
 
 
 def measured(
