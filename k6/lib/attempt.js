@@ -1,22 +1,24 @@
 // One attempt of one user: a request, and what the run's summary needs to know of it.
-// Every user holds a copy of this module: keep it small. A metric is about 1 KB a user, one more
-// module that imports k6/http about 10 KB; hence the events' request is here as well.
+// Every user holds a copy of this module: keep it small. A function or a metric is about 1 KB a
+// user, iterators (for … of, f(...list)) 6 KB once a user needs them, one more module that imports
+// k6/http about 10 KB; hence the events' request is here as well.
 import http from 'k6/http';
 import { Counter, Gauge, Rate, Trend } from 'k6/metrics';
 
 // Stands for an infinite response time: 115 days, which no answer takes.
 const FAILED_MS = 1e10;
 
-const attempts = new Counter('attempts');
-const attemptStarted = new Gauge('attempt_started', true);
-const attemptEnded = new Gauge('attempt_ended', true);
-const answerBytes = new Trend('answer_bytes');
-const failures = new Counter('failures');
-const responseTime = new Trend('response_time', true);
+// Of a metric its `add` alone is held, which is half of it.
+const addAttempt = new Counter('attempts').add;
+const addStarted = new Gauge('attempt_started', true).add;
+const addEnded = new Gauge('attempt_ended', true).add;
+const addBytes = new Trend('answer_bytes').add;
+const addFailure = new Counter('failures').add;
+const addResponseTime = new Trend('response_time', true).add;
+const addSlow = new Counter('slow').add;
 // By hand k6 judges the objectives, by these; the lab judges its runs itself.
-const success = __ENV.LAB_PLAN ? null : new Rate('success');
-const withFailures = __ENV.LAB_PLAN ? null : new Trend('response_time_with_failures', true);
-const slow = new Counter('slow');
+const addSuccess = __ENV.LAB_PLAN ? null : new Rate('success').add;
+const addWithFailures = __ENV.LAB_PLAN ? null : new Trend('response_time_with_failures', true).add;
 
 // The phase in which this user has begun a request, and in which it has shown a wrong answer.
 let begun = '';
@@ -24,12 +26,6 @@ let shown = '';
 
 // Whether k6's own metrics have been told which statuses this user expects.
 let told = false;
-
-// k6 counts a failure (`http_req_failed`, `expected_response`) where the lab does.
-function tellExpected(ranges) {
-  http.setResponseCallback(http.expectedStatuses(...ranges));
-  told = true;
-}
 
 // The codes from 1400 on are statuses, which the plan may expect.
 function isGood(status, code, { least, most, expect }) {
@@ -56,51 +52,53 @@ function errorClass(status, code) {
 function countFailure(status, code) {
   const tags = { class: errorClass(status, code) };
   if (tags.class === 'other' && status > 0 && code === 0) tags.answered = 'true';
-  failures.add(1, tags);
+  addFailure(1, tags);
 }
 
 /** Counts a good answer that missed limits; `since` says from which moment its time counts. */
 export function countSlow(ms, limits, since) {
-  for (const limit of limits) {
-    if (ms > limit.ms || (ms === limit.ms && !limit.inclusive)) slow.add(1, { objective: limit.objective, since });
+  for (let i = 0; i < limits.length; i += 1) {
+    const { ms: limit, inclusive, objective } = limits[i];
+    if (ms > limit || (ms === limit && !inclusive)) addSlow(1, { objective, since });
   }
 }
 
 /** Where k6 judges: a response time, or the failure of a request (undefined). */
 export function judged(ms) {
-  if (!success) return;
-  success.add(ms !== undefined);
-  withFailures.add(ms === undefined ? FAILED_MS : ms);
+  if (!addSuccess) return;
+  addSuccess(ms !== undefined);
+  addWithFailures(ms === undefined ? FAILED_MS : ms);
 }
 
 // The response time of a good answer, which began so late; undefined of another one. `blocked` is
 // the wait for a connection, connecting and TLS; `duration` the rest.
 function record(response, status, request, lateMs) {
   const code = response.error_code;
-  const good = isGood(status, code, request);
-  const length = Number(response.headers['Content-Length']);
-  if (length >= 0) answerBytes.add(length);
-  if (!good) {
+  if (!isGood(status, code, request)) {
     countFailure(status, code);
     return undefined;
   }
-  const timings = response.timings;
-  const ms = lateMs + timings.blocked + timings.duration;
-  responseTime.add(ms);
+  const { blocked, duration } = response.timings;
+  const ms = lateMs + blocked + duration;
+  addResponseTime(ms);
   if (ms >= request.slow_ms) countSlow(ms, request.limits, 'start');
   return ms;
 }
 
-// One line for whoever reads k6's log; the lab takes a sample of wrong answers from there.
-function show({ status, body, headers }, phase) {
+// The size of an answer, and of a user's first wrong one a line for whoever reads k6's log: the lab
+// takes a sample of wrong answers from there.
+function look({ status, body, headers }, good, phase) {
+  const length = Number(headers['Content-Length']);
+  if (length >= 0) addBytes(length);
+  if (good || !status || shown === phase) return;
   const text = body || (headers.Location && `Location: ${headers.Location}`);
-  if (!status || !text || shown === phase) return;
+  if (!text) return;
   shown = phase;
   const sample = { phase, status, body: text.slice(0, 200) };
   console.warn(`spikelab-body ${JSON.stringify(sample)}`);
 }
 
-/** Whether this user is one of the phase's few that see bodies and say what is offered. */
+/** Whether this user is one of the phase's few that look at answers and say what is offered. */
 export const isSample = ({ one_user_in: n }) => __VU % n === 0;
 
 // What the attempt was that a user made last. One object, since each takes time to make.
@@ -112,23 +110,27 @@ const last = { status: 0, ms: undefined, ended: 0 };
  * answer (undefined of another one), and when it ended (ms of the run).
  */
 export function attempt(request, epoch, lateMs) {
-  if (!told) tellExpected(request.expect);
+  if (!told) {
+    // k6 counts a failure (`http_req_failed`, `expected_response`) where the lab does.
+    http.setResponseCallback(http.expectedStatuses.apply(null, request.expect));
+    told = true;
+  }
   const sample = isSample(request);
   const params = sample ? { ...request.params, responseType: 'text' } : request.params;
   // A user's first request of the phase: the phase's first is among them.
   if (begun !== request.phase) {
     begun = request.phase;
-    attemptStarted.add(Date.now() - epoch);
+    addStarted(Date.now() - epoch);
   }
-  attempts.add(1);
+  addAttempt(1);
   // All users of a phase share the text of its environment; a copy each would be their memory.
   const body = request.has_body ? __ENV.BODY : null;
   const response = http.request(request.method, request.url, body, params);
   last.status = response.status;
   last.ms = record(response, last.status, request, lateMs);
   last.ended = Date.now() - epoch;
-  if (last.ended >= request.ending_ms) attemptEnded.add(last.ended);
-  if (sample && last.ms === undefined) show(response, request.phase);
+  if (last.ended >= request.ending_ms) addEnded(last.ended);
+  if (sample) look(response, last.ms !== undefined, request.phase);
   return last;
 }
 
@@ -139,9 +141,4 @@ export function annotate({ url, lines, params }) {
   // k6 itself warns, with the reason, where there was no answer.
   if (status > 0 && status !== 204) console.warn(`phase not annotated: ${url} answered ${status}`);
   return status === 204;
-}
-
-/** The one iteration of a helper scenario, where phases begin or end. */
-export function boundary(run) {
-  annotate(run.requests[__ENV.PHASE]);
 }

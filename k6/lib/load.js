@@ -6,46 +6,48 @@ import { Counter, Gauge, Trend } from 'k6/metrics';
 
 import { annotate, attempt, countSlow, isSample, judged } from './attempt.js';
 
-const offeredRate = new Gauge('lab_offered_rate');
-const lateAnswers = new Counter('late_answers');
-const answersAfterEnd = new Counter('answers_after_end');
-const responseTimeDue = new Trend('response_time_due', true);
-const driverLateness = new Trend('driver_lateness', true);
+const addOfferedRate = new Gauge('lab_offered_rate').add;
+const addLateAnswer = new Counter('late_answers').add;
+const addAfterEnd = new Counter('answers_after_end').add;
+const addSinceDue = new Trend('response_time_due', true).add;
+const addLateness = new Trend('driver_lateness', true).add;
 
 // How often the driver's own lateness is looked at.
 const TICK_MS = 50;
 
-// What this user knows of its phase: its request (a copy, since what setup() returns is slow to read),
-// the start of the run in ms since 1970, k6's clock, the time by it at the start of the run and of the
-// scenario, which iteration it is in, when the next request is due, and the least that one was behind
-// a ramp's schedule.
+// What this user knows of its phase: its request, the start of the run in ms since 1970, the time by
+// k6's clock at the start of the run and of the scenario, when the next request is due, and the least
+// that one was behind a ramp's schedule.
 let request = { phase: '' };
 let epoch = 0;
-let clock = null;
-let scenario = null;
 let zero = 0;
 let begin = 0;
 let due = 0;
 let least = 0;
 
-// Finer than a microsecond; Date.now() has whole milliseconds.
-const now = () => clock.currentTestRunDuration;
+// k6's clock in ms, finer than a microsecond (Date.now() has whole milliseconds), and the number of
+// the iteration.
+let now = null;
+let iteration = null;
+
+// What reads a property of k6's. The object itself, with all that it could say, is 5 KB a user.
+const reader = (object, name) => Object.getOwnPropertyDescriptor(object, name).get;
 
 function readClock() {
-  clock = exec.instance;
+  now = reader(exec.instance, 'currentTestRunDuration');
   zero = now() - (Date.now() - epoch);
 }
 
 // Prepares for the phase.
 function enter(run) {
-  request = { ...run.requests[__ENV.PHASE] };
+  request = JSON.parse(run.requests[__ENV.PHASE]);
   epoch = run.started_ms;
-  // k6's clock is some 6 KB a user.
   if (request.timed) readClock();
   const timed = request.schedule || request.blocks;
   if (!timed) return;
-  scenario = exec.scenario;
+  const { scenario } = exec;
   begin = now() - scenario.progress * timed.length_ms;
+  iteration = reader(scenario, 'iterationInTest');
   least = timed.shift_ms;
 }
 
@@ -86,18 +88,19 @@ export function dueMs(schedule, n) {
 // How far the request is behind its place in the schedule. k6 counts on after a drop as if nothing
 // had been due: from then on this is too much.
 function behind(schedule) {
-  const ms = now() - begin - dueMs(schedule, scenario.iterationInTest);
+  const ms = now() - begin - dueMs(schedule, iteration());
   if (ms < least) least = ms;
   return Math.max(0, ms - Math.max(0, least));
 }
 
-function rampedRate({ from, to, starts_ms: starts, ends_ms: ends }, atMs) {
-  return from + (to - from) * Math.min(1, Math.max(0, (atMs - starts) / (ends - starts)));
+// Says at which rate a ramp is on its way.
+function offerRamped({ from, to, starts_ms: starts, ends_ms: ends }, atMs) {
+  addOfferedRate(from + (to - from) * Math.min(1, Math.max(0, (atMs - starts) / (ends - starts))));
 }
 
 /** Says at which rates phases are offered, by their names, as `k6_lab_offered_rate`. */
 export function offer(rates) {
-  for (const [name, rate] of Object.entries(rates)) offeredRate.add(rate, { scenario: name });
+  for (const [name, rate] of Object.entries(rates)) addOfferedRate(rate, { scenario: name });
 }
 
 // The driver is late or not: noted each TICK_MS, in each phase that goes, until the last one ends.
@@ -107,14 +110,14 @@ function watch(phases) {
   for (let tick = now() + TICK_MS; tick - zero < end; tick += TICK_MS) {
     const late = waitUntil(tick);
     phases.forEach(({ starts_ms: starts, ends_ms: ends }, index) => {
-      if (tick - zero >= starts && tick - zero < ends) driverLateness.add(late, tags[index]);
+      if (tick - zero >= starts && tick - zero < ends) addLateness(late, tags[index]);
     });
   }
 }
 
 /** The one iteration of a helper scenario, where phases begin or end, or of the one that watches. */
 export function boundary(run) {
-  const moment = run.requests[__ENV.PHASE];
+  const moment = JSON.parse(run.requests[__ENV.PHASE]);
   if (moment.phases) {
     epoch = run.started_ms;
     readClock();
@@ -132,12 +135,6 @@ function waitForTurn(first) {
   return request.jitter_ms ? waitUntil(now() + Math.random() * request.jitter_ms) : 0;
 }
 
-// A good answer's time since it was due by the schedule.
-function countSinceDue(ms) {
-  responseTimeDue.add(ms);
-  if (ms >= request.slow_ms) countSlow(ms, request.limits, 'due');
-}
-
 /** One iteration of a user. */
 export function user(run) {
   const first = request.phase !== __ENV.PHASE;
@@ -145,12 +142,16 @@ export function user(run) {
   const late = waitForTurn(first);
   if (late === undefined) return;
   const offset = request.schedule ? behind(request.schedule) : 0;
-  if (request.ramp && isSample(request)) offeredRate.add(rampedRate(request.ramp, Date.now() - epoch));
+  if (request.ramp && isSample(request)) offerRamped(request.ramp, Date.now() - epoch);
   const last = attempt(request, epoch, late);
   const good = last.ms !== undefined;
-  if (good && request.schedule) countSinceDue(last.ms + offset);
-  judged(good ? last.ms + offset : undefined);
+  const sinceDue = good ? last.ms + offset : undefined;
+  if (good && request.schedule) {
+    addSinceDue(sinceDue);
+    if (sinceDue >= request.slow_ms) countSlow(sinceDue, request.limits, 'due');
+  }
+  judged(sinceDue);
   if (last.ended <= request.window_ms) return;
-  if (last.status > 0) answersAfterEnd.add(1);
-  if (good && last.ended > request.late_ms) lateAnswers.add(1);
+  if (last.status > 0) addAfterEnd(1);
+  if (good && last.ended > request.late_ms) addLateAnswer(1);
 }

@@ -52,7 +52,7 @@ export function schedule(phase) {
   };
 }
 
-/** What a user needs to find its moment: `moment` in load.js. */
+/** What a user needs to find the moment of its request: `byChance` in load.js. */
 export const blocksOf = (phase) => {
   const block_ms = blockMs(phase);
   return { block_ms, shift_ms: 0, length_ms: phase.ends_ms - phase.starts_ms + 1.5 * block_ms };
