@@ -2,9 +2,12 @@
 
 import json
 
+import pytest
+
 from tests.support.lab import Lab
 
 
+@pytest.mark.timed
 def test_the_demo_shows_both_runs_side_by_side(lab: Lab) -> None:
     file = lab.home / "demo.json"
     result = lab("demo", "--json", str(file))

@@ -76,6 +76,7 @@ def test_with_1_thread_1_connection_and_1_place_in_the_queue_3_users_succeed(lab
     assert in_short(RunRecord.model_validate(record)) == ALL_AS_PREDICTED
 
 
+@pytest.mark.timed
 def test_1000_users_on_200_threads_are_answered_in_five_waves(lab: Lab) -> None:
     record = lab.run("tomcat-spike", "--set", f"request.path=/hello?ms={1000 * SERVICE_SECONDS}")
     step = record["steps"][0]
