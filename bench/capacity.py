@@ -49,10 +49,11 @@ def main() -> int:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--searches", type=int, default=10, help="each with a seed, default 10")
     parser.add_argument("--seconds", type=int, default=60, help="length of a step, default 60")
+    parser.add_argument("--first-seed", type=int, default=1, help="of the next one 1 more")
     asked = parser.parse_args()
     known, contained = _SERVER.capacity(), 0
     with running_lab(), TemporaryDirectory() as folder:
-        for seed in range(1, asked.searches + 1):
+        for seed in range(asked.first_seed, asked.first_seed + asked.searches):
             try:
                 low, high = search(Path(folder), seed, asked.seconds)
             except CalledProcessError as error:
