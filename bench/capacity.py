@@ -1,6 +1,6 @@
 """Whether the interval that `./lab capacity` answers contains a capacity that is known: requests
 that come as a Poisson process to 16 workers of exponential service times (M/M/16), by Erlang's C
-formula for the response time. Ten searches take about an hour and a half."""
+formula for the response time. Ten searches take about two hours."""
 
 import json
 import sys
@@ -33,8 +33,7 @@ def search(folder: Path, seed: int, seconds: int) -> tuple[float, float]:
             _FIRST,
             duration=f"{seconds}s",
             growth=1.1,
-            precision="2.5%",
-            confirmations=0,
+            confirmations=2,
             keys=POISSON,
         )
         file = folder / "answer.json"
