@@ -260,10 +260,14 @@ def parts(records: Sequence[RunRecord]) -> Table | None:
     return table("Parts of the response time", columns, pairs, note, MOST_ROWS)
 
 
+_NANOSECOND = 1e-9
+
+
 def _part(name: str) -> Column[tuple[RunRecord, Step]]:
     def cell(pair: tuple[RunRecord, Step]) -> str:
         seconds = getattr(pair[1].latency_parts_seconds, name)
-        return "0" if seconds == 0 else show_seconds(seconds)
+        # A spike's users are never late: what is left of a difference is no time.
+        return "0" if seconds is not None and seconds < _NANOSECOND else show_seconds(seconds)
 
     head = "TLS" if name == "tls" else name.replace("_", " ")
     return Column(head, cell, number=True, optional=True)

@@ -13,7 +13,7 @@ from rich.console import Console
 from spikelab import paths
 from spikelab.cli import output
 from spikelab.console import out
-from spikelab.report import tables
+from spikelab.report import run_tables, tables
 from spikelab.report.formats import rendered
 from spikelab.report.tables import Column, Marked, Table, number, print_table, table, text
 from spikelab.results.comparison import ComparisonRecord, Noise, PairFigures, Result, Side
@@ -205,3 +205,11 @@ def test_an_optional_column_that_no_row_has_is_left_out() -> None:
     assert list(found.columns) == ["name", "known"]
     assert [list(cells) for cells in found.rows] == [["a", "1"], ["b", "–"]]
     assert found.numbers == {1}
+
+
+def test_the_rest_of_a_difference_is_no_time() -> None:
+    """Of a spike, whose users are never late."""
+    waited = LatencyParts(lateness=1.09e-14, waiting=0.2)
+    found = run_tables.parts([plain_record(plain_step(latency_parts_seconds=waited))])
+    assert found
+    assert not any("e-" in str(cell) for cell in found.rows[0])
